@@ -80,8 +80,8 @@ enum control_type {
 	CONTROL_MODULE = 7,  /* struct control_module, then its path */
 	/* struct control_bundle, then messages, or with a memfd that has them */
 	CONTROL_BUNDLE = 8,
-	/* struct control_held: another tool's breakpoint is at an armed place */
-	CONTROL_HELD = 13,
+	/* struct control_foreign: another tool's breakpoint is at an armed place */
+	CONTROL_FOREIGN = 13,
 	CONTROL_LATE = 9, /* struct control_late: the program went on without GO or SEEN */
 	/*
 	 * struct control_watch_table; carries the memfd, as STORE does (abi/watch.h, as the next
@@ -274,7 +274,7 @@ struct control_late {
  * Events may be missing since then. Sent again with the end once the event is armed again.
  * CLOCK_MONOTONIC.
  */
-struct control_held {
+struct control_foreign {
 	uint32_t id;
 	uint32_t reserved;
 	uint64_t begin_ns, end_ns; /* end_ns 0: the breakpoint is still there */
@@ -324,7 +324,7 @@ _Static_assert(sizeof(struct control_commit) == 8, "fixed");
 _Static_assert(sizeof(struct control_adopt) == 16, "fixed");
 _Static_assert(sizeof(struct control_wait) == 24, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");
-_Static_assert(sizeof(struct control_held) == 24, "fixed");
+_Static_assert(sizeof(struct control_foreign) == 24, "fixed");
 _Static_assert(sizeof(struct control_open) == 32, "fixed");
 _Static_assert(sizeof(struct control_cost) == 16, "fixed");
 

@@ -4,6 +4,6 @@
 #define ARCH_COUNTERS_H
 
 /* How many events a CPU of this machine can count at a time; 0: unknown. */
-unsigned int processor_counters(void);
+unsigned int counters_processor(void);
 
 #endif

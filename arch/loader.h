@@ -100,7 +100,7 @@ extern const char loader_code[], loader_code_end[];
 extern const char loader_clone[];	 /* in it: the system call instruction */
 extern const char loader_restore_jump[]; /* in it: int32, to be set to restore - (itself + 4) */
 
-size_t borrow_restore_offset(void);
+size_t remote_restore_offset(void);
 #endif
 
 #endif

@@ -110,7 +110,7 @@ static void sources_fill(struct event_source sources[SOURCES], unsigned int firs
 		};
 }
 
-static struct event_object *arm(pid_t pid, unsigned int count)
+static struct perf_object *arm(pid_t pid, unsigned int count)
 {
 	struct event_source sources[SOURCES];
 	struct event_request request = {
@@ -120,21 +120,21 @@ static struct event_object *arm(pid_t pid, unsigned int count)
 		.sources = sources,
 		.source_count = count,
 	};
-	struct event_object *object;
+	struct perf_object *object;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
 	int err;
 
 	sources_fill(sources, 0);
-	err = event_object_new(&object, &request, detail);
+	err = perf_object_new(&object, &request, detail);
 	if (!err)
-		err = event_object_arm(object, detail);
+		err = perf_object_arm(object, detail);
 	if (err)
 		fail("arm", err, text);
 	return object;
 }
 
-static double modify(struct event_object *object, unsigned int first)
+static double modify(struct perf_object *object, unsigned int first)
 {
 	struct event_source sources[SOURCES];
 	char text[256] = "";
@@ -142,8 +142,8 @@ static double modify(struct event_object *object, unsigned int first)
 	int err;
 
 	sources_fill(sources, first);
-	err = event_object_modify(object, sources, EVENT_MODIFY_RUNNING, NULL,
-				  (struct detail){ text, sizeof(text) });
+	err = perf_object_modify(object, sources, EVENT_MODIFY_RUNNING, NULL,
+				 (struct detail){ text, sizeof(text) });
 	if (err)
 		fail("modify", err, text);
 	return (double)(measure_ns() - begin);
@@ -157,11 +157,11 @@ static void many_threads(unsigned int threads)
 
 	for (unsigned int i = 0; i < runs; i++) {
 		uint64_t begin = measure_ns();
-		struct event_object *object = arm(pid, SOURCES);
+		struct perf_object *object = arm(pid, SOURCES);
 
 		armed[i] = (double)(measure_ns() - begin) / 1e6;
 		modified[i] = modify(object, SOURCES) / 1e3 / threads;
-		event_object_release(object);
+		perf_object_release(object);
 	}
 	measure_print("watch.arm_1000_threads_ms", measure_median(armed, runs), "ms");
 	measure_print("watch.modify_us.each_of_1000_threads", measure_median(modified, runs), "us");
@@ -173,12 +173,12 @@ static void one_thread(void)
 	double modified[MEASURE_RUNS_MAX];
 	unsigned int runs = measure_runs(RUNS);
 	pid_t pid = program(1);
-	struct event_object *object = arm(pid, 1);
+	struct perf_object *object = arm(pid, 1);
 
 	for (unsigned int i = 0; i < runs; i++)
 		modified[i] = modify(object, i % 2 ? 0 : SOURCES) / 1e3;
 	measure_print("watch.modify_us", measure_median(modified, runs), "us");
-	event_object_release(object);
+	perf_object_release(object);
 	end(pid);
 }
 

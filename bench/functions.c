@@ -11,7 +11,7 @@
 
 #include "bench/measure.h"
 
-#define NAP_NS 100000
+#define POLL_NS 100000
 
 static struct watched *watched;
 
@@ -44,15 +44,15 @@ static void *work(void *data)
 static void *watch(void *data)
 {
 	struct sched_param first = { .sched_priority = 1 };
-	struct timespec nap = { .tv_nsec = NAP_NS };
+	struct timespec poll_wait = { .tv_nsec = POLL_NS };
 
 	(void)data;
 	sched_setscheduler(0, SCHED_FIFO, &first);
 	while (!is_over()) {
 		uint64_t start = measure_ns(), late;
 
-		nanosleep(&nap, NULL);
-		late = measure_ns() - start - NAP_NS;
+		nanosleep(&poll_wait, NULL);
+		late = measure_ns() - start - POLL_NS;
 		if (late > __atomic_load_n(&watched->longest_ns, __ATOMIC_RELAXED))
 			__atomic_store_n(&watched->longest_ns, late, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&watched->wakeups, 1, __ATOMIC_RELAXED);

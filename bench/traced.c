@@ -85,7 +85,7 @@ static int meet(struct traced *traced, uint64_t buffer_bytes, uint32_t policy)
 	uint64_t end = measure_ns() + ANSWER_MS * 1000000ull;
 	int err;
 
-	while ((err = listener_accept(traced->listener, &traced->link)) == 0) {
+	while ((err = tool_socket_listener_accept(traced->listener, &traced->link)) == 0) {
 		struct pollfd fd = { .fd = traced->listener->fd, .events = POLLIN };
 
 		if (measure_ns() > end)
@@ -113,9 +113,10 @@ int traced_launch(struct traced *traced, char *const argv[], uint64_t buffer_byt
 	*traced = (struct traced){ .store_fd = -1, .link.fd = -1 };
 	if (!agent)
 		return -WM_E_NO_AGENT;
-	err = place_own(dir);
+	err = socket_place_own(dir);
 	if (!err)
-		err = listener_new(&traced->listener, dir, place_open(dir, geteuid()), geteuid());
+		err = tool_socket_listener_new(&traced->listener, dir,
+					       socket_place_open(dir, geteuid()), geteuid());
 	if (err)
 		return err;
 	options.tool = traced->listener->path;
@@ -166,6 +167,6 @@ void traced_release(struct traced *traced)
 		close(traced->store_fd);
 	if (traced->link.fd >= 0)
 		link_release(&traced->link);
-	listener_free(traced->listener);
+	tool_socket_listener_free(traced->listener);
 	*traced = (struct traced){ .store_fd = -1, .link.fd = -1 };
 }

@@ -41,7 +41,7 @@ static const char
 		  "  -j, --json     as a JSON object\n"
 		  "  -h, --help     this help\n";
 
-static int take(void *data, int id, const char *text)
+static int option_take(void *data, int id, const char *text)
 {
 	struct options *options = data;
 
@@ -56,9 +56,11 @@ static const struct option table[] = { { "pid", required_argument, NULL, 'p' },
 				       { "json", no_argument, NULL, 'j' },
 				       { "help", no_argument, NULL, 'h' },
 				       { NULL, 0, NULL, 0 } };
-static const struct command_line line = {
-	.name = "claims", .usage = usage, .letters = "p:jh", .table = table, .take = take
-};
+static const struct command_line line = { .name = "claims",
+					  .usage = usage,
+					  .letters = "p:jh",
+					  .table = table,
+					  .take = option_take };
 
 /* Whether a row takes something from a process, or might. */
 static int is_about(const struct claim_row *row, pid_t pid)

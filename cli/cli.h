@@ -47,7 +47,7 @@ int complain(int error, const char *format, ...) __attribute__((format(printf, 2
 void complain_words(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The same on any file. */
-void words_put(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void complain_words_put(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* As complain(), for a name that was not found; also lists the names near to it, of all[count]. */
 int complain_near(int error, const char *name, const char *const *all, size_t count);

@@ -44,7 +44,7 @@ static void put_words(FILE *to, const char *format, va_list args)
 	free(text);
 }
 
-void words_put(FILE *to, const char *format, ...)
+void complain_words_put(FILE *to, const char *format, ...)
 {
 	va_list args;
 

@@ -198,8 +198,9 @@ static int gather(struct lines *lines, struct coverage_options *options)
 			if (err)
 				one = complain(err, "%s", options->dirs[i]);
 			else
-				complain_lost(&view, &(struct trail_lost_wanted){
-							     options->tid, options->pid, bounds });
+				trail_complain_lost(&view,
+						    &(struct trail_lost_wanted){
+							    options->tid, options->pid, bounds });
 		}
 		*bounds = as_given;
 		one = trail_view_close(&view, one);

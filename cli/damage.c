@@ -21,7 +21,7 @@ static void print_damage(const struct trace_damage *damage)
 	fputc('\n', stderr);
 }
 
-int complain_damage(const struct trace_reader *reader, const char *dir)
+int damage_complain(const struct trace_reader *reader, const char *dir)
 {
 	const char *end = reader->is_indexed ? reader_end_words(reader) : NULL;
 	uint32_t shown = reader->damage_count < SHOWN_MAX ? reader->damage_count : SHOWN_MAX;

@@ -8,6 +8,6 @@
 #include "trace/reader.h"
 
 /* Say on stderr what was damaged. Returns CLI_FINE when nothing was, else CLI_FAILED. */
-int complain_damage(const struct trace_reader *reader, const char *dir);
+int damage_complain(const struct trace_reader *reader, const char *dir);
 
 #endif

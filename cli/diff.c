@@ -323,7 +323,8 @@ static size_t cut_of(const struct diff *diff, int side)
 						  .pid = diff->options.pids[side],
 						  .bounds = &diff->bounds[side] };
 
-	return diff->views[side].trails.path_count ? complain_cut(&diff->views[side], &wanted) : 0;
+	return diff->views[side].trails.path_count ? trail_complain_cut(&diff->views[side], &wanted)
+						   : 0;
 }
 
 int cmd_diff(int argc, char **argv)

@@ -162,7 +162,7 @@ static void show_json(struct out *out, const struct finding_list *list, pid_t pi
 		json_number(&json, "pid", (uint64_t)pid);
 	json_decimal(&json, "trials_ms", (double)trials_us / 1000, 3);
 	json_number(&json, "uid", geteuid());
-	json_bool(&json, "simulated", simulated_any());
+	json_bool(&json, "simulated", simulate_any());
 	json_bool(&json, "works", !finding_lacks(list));
 	json_open(&json, "findings", '[');
 	for (size_t i = 0; i < list->count; i++) {
@@ -192,7 +192,7 @@ static void show_head(struct out *out)
 	snprintf(text, sizeof(text), "waymark %s, %s %s %s, user %u\n\n", WAYMARK_VERSION,
 		 names.sysname, names.release, names.machine, geteuid());
 	out_text(out, text, strlen(text));
-	if (!simulated_any())
+	if (!simulate_any())
 		return;
 	snprintf(text, sizeof(text), "simulated failures: %s (WAYMARK_SIMULATE)\n\n",
 		 secure_getenv("WAYMARK_SIMULATE"));
@@ -205,7 +205,7 @@ static int show_trials(struct out *out, char **names, int is_json)
 	static const char *const states[] = {
 		[TRIAL_UNKNOWN] = "unknown", [TRIAL_FAILS] = "fails", [TRIAL_WORKS] = "works"
 	};
-	struct machine machine = { .is_filtered = machine_is_filtered() };
+	struct machine machine = { .is_filtered = doctor_is_filtered() };
 	struct finding_list list = { 0 };
 	int status = CLI_FINE;
 
@@ -217,7 +217,7 @@ static int show_trials(struct out *out, char **names, int is_json)
 		char text[FINDING_BYTES];
 
 		trial_ask(trial, answer);
-		look_trial(finding, trial, &machine);
+		trials_look_one(finding, trial, &machine);
 		trial_reason(trial, answer, text, sizeof(text));
 		status = answer->state == TRIAL_WORKS ? status : CLI_FAILED;
 		if (is_json)

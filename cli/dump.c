@@ -354,7 +354,7 @@ int cmd_dump(int argc, char **argv)
 		err = dump_events(&options, merge, reader, to_ns, wheres);
 	watch_wheres_free(wheres);
 	merge_close(merge);
-	status = err ? complain(err, "%s", options.dir) : complain_damage(reader, options.dir);
+	status = err ? complain(err, "%s", options.dir) : damage_complain(reader, options.dir);
 	trace_reader_close(reader);
 	free(options.cpus);
 	return status;

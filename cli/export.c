@@ -274,8 +274,8 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 		fputs("\r\33[K", stderr);
 	err = err ? err : out.error;
 	if (!err)
-		complain_lost(view, &(struct trail_lost_wanted){ options->tid, options->pid,
-								 &options->bounds });
+		trail_complain_lost(view, &(struct trail_lost_wanted){ options->tid, options->pid,
+								       &options->bounds });
 	if (err == -EPIPE) /* the reader has closed the pipe */
 		err = 0;
 	return err ? complain(err, "%s",
@@ -301,7 +301,7 @@ static int export_events_to(int fd, const struct export_options *options,
 				!out.error	  ? options->dir
 				: options->output ? options->output
 						  : "standard output");
-	return complain_damage(reader, options->dir);
+	return damage_complain(reader, options->dir);
 }
 
 /* Of the trails, or with no view of the events. */

@@ -117,10 +117,10 @@ int export_samples_command(struct export_samples_options *options)
 			 : options->output ? write_file(options, &samples)
 					   : write_to(STDOUT_FILENO, options, &samples);
 		fflush(stdout);
-		complain_samples(&samples);
+		samples_complain(&samples);
 		samples_close(&samples);
 	}
-	if (complain_damage(reader, options->dir) != CLI_FINE && status == CLI_FINE)
+	if (damage_complain(reader, options->dir) != CLI_FINE && status == CLI_FINE)
 		status = CLI_FAILED;
 	trace_reader_close(reader);
 	return status;

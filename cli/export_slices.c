@@ -147,7 +147,7 @@ static int end(struct slices *slices, struct slice_thread *thread, const struct 
 	return 0;
 }
 
-static int take(struct slices *slices, const struct merge_event *event, uint64_t *number)
+static int slice_take(struct slices *slices, const struct merge_event *event, uint64_t *number)
 {
 	struct slice_thread *thread = thread_of(slices, event);
 
@@ -160,13 +160,13 @@ int slices_note(struct slices *slices, const struct merge_event *event)
 {
 	uint64_t number;
 
-	return take(slices, event, &number);
+	return slice_take(slices, event, &number);
 }
 
 int slices_take(struct slices *slices, const struct merge_event *event, enum slice_kind *kind,
 		uint64_t *number)
 {
-	int err = take(slices, event, number);
+	int err = slice_take(slices, event, number);
 
 	*kind = !*number		    ? SLICE_UNPAIRED
 		: is_apart(slices, *number) ? SLICE_APART

@@ -29,13 +29,13 @@ static int gather(struct lines *lines, struct trail_view *view, const struct lin
 			continue;
 		of = path;
 		trail_bounds_range(wanted->bounds, view, path, &range);
-		err = ran_take(&ran, &range);
+		err = block_counts_take(&ran, &range);
 	}
 	if (!err && of) {
 		image = trail_view_image(view, of);
 		err = image ? lines_take(lines, image, &ran) : -ENOMEM;
 	}
-	ran_release(&ran);
+	block_counts_release(&ran);
 	return err;
 }
 

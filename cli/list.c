@@ -108,7 +108,7 @@ static int probe_add(struct options *options, const char *kind, const char *text
 	char whole[1100];
 	int err;
 
-	if (!*kind && watch_expr_is(text)) {
+	if (!*kind && expression_is(text)) {
 		options->watches[options->watch_count++] = text;
 		return CLI_FINE;
 	}

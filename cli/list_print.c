@@ -175,10 +175,10 @@ static void put_marker(struct out *out, const struct catalog_marker *marker, siz
 		put_sites(out, marker);
 }
 
-static void put_shut(struct out *out, const char *shut)
+static void put_refusal(struct out *out, const char *refusal)
 {
 	out_literal(out, "    (refused: ");
-	list_put(out, shut);
+	list_put(out, refusal);
 	out_literal(out, ")\n");
 }
 
@@ -202,8 +202,8 @@ void list_text(struct out *out, const struct catalog *catalog, const char *take,
 			if (before)
 				out_char(out, '\n');
 			list_put_module(out, marker->pid, marker->module);
-			if (marker->shut)
-				put_shut(out, marker->shut);
+			if (marker->refusal)
+				put_refusal(out, marker->refusal);
 		}
 		put_marker(out, marker, columns, sites);
 		before = marker;
@@ -262,9 +262,9 @@ static void json_marker(struct json *json, const struct catalog_marker *marker, 
 	json_number(json, "changed", marker->counts[SITE_IS_CHANGED]);
 	if (marker->pid)
 		json_hits(json, marker);
-	if (marker->shut) {
+	if (marker->refusal) {
 		json_string(json, "reason", wm_error_text(-WM_E_INJECT));
-		json_string(json, "detail", marker->shut);
+		json_string(json, "detail", marker->refusal);
 	}
 	json_string(json, "file", marker->sites[0].file);
 	json_number(json, "line", marker->sites[0].line);

@@ -105,7 +105,7 @@ static int members_read(struct list_watch_glob *glob, const char *expr, size_t a
 	if (asprintf(&of, PREFIX "%s%.*s%s", is_arrow ? "*" : "", (int)at - 1 - is_arrow, expr,
 		     glob->behind) < 0)
 		return -ENOMEM;
-	err = watch_expr_parse(&glob->of, of, NULL);
+	err = expression_parse(&glob->of, of, NULL);
 	free(of);
 	return !glob->before ? -ENOMEM : err == -ENOMEM ? err : !err;
 }
@@ -121,7 +121,7 @@ static int variables_read(struct list_watch_glob *glob, const char *expr, size_t
 		glob->source = copy(expr + is_quoted, at - 2 - 2 * (size_t)is_quoted, "");
 	if (asprintf(&of, PREFIX "any%s", glob->behind) < 0)
 		return -ENOMEM;
-	err = watch_expr_parse(&glob->of, of, NULL);
+	err = expression_parse(&glob->of, of, NULL);
 	free(of);
 	return !glob->before || (at && !glob->source) ? -ENOMEM : err == -ENOMEM ? err : !err;
 }
@@ -152,7 +152,7 @@ void list_watch_glob_release(struct list_watch_glob *glob)
 	free(glob->pattern);
 	free(glob->source);
 	free(glob->behind);
-	watch_expr_release(&glob->of);
+	expression_release(&glob->of);
 	*glob = (struct list_watch_glob){ 0 };
 }
 
@@ -279,10 +279,10 @@ static int variables_take(struct matching *matching, struct code_module *const *
 	for (size_t i = 0; i < module_count; i++) {
 		const struct code_file *file = modules[i]->file;
 
-		if (file->is_vdso || !watch_expr_takes(&glob->of, file->path, &file->aliases))
+		if (file->is_vdso || !expression_takes(&glob->of, file->path, &file->aliases))
 			continue;
 		err = err == -WM_E_NO_MODULE ? -WM_E_NO_DEBUG : err;
-		ret = watch_variables(modules[i], variable_take, matching);
+		ret = expression_variables(modules[i], variable_take, matching);
 		if (ret)
 			return ret;
 		err = code_dwarf_of(modules[i]->file) ? 0 : err;
@@ -295,19 +295,19 @@ int list_watch_glob_each(const struct list_watch_glob *glob, struct code_module 
 			 struct watch_trouble *trouble)
 {
 	struct matching matching = { .glob = glob };
-	int ret = glob->is_of_members ? watch_members(&glob->of, modules, module_count, member_take,
-						      &matching, trouble)
+	int ret = glob->is_of_members ? expression_members(&glob->of, modules, module_count,
+							   member_take, &matching, trouble)
 				      : variables_take(&matching, modules, module_count);
 
 	if (ret == -E2BIG)
-		watch_trouble_set(trouble, ret, 0, 0, "%s matches more than %d names",
-				  glob->text + strlen(PREFIX), FOUND_MAX);
+		expression_trouble_set(trouble, ret, 0, 0, "%s matches more than %d names",
+				       glob->text + strlen(PREFIX), FOUND_MAX);
 	if (!ret && !matching.count)
 		ret = -WM_E_WATCH_VARIABLE;
 	if (ret == -WM_E_NO_MODULE)
-		watch_trouble_set(trouble, ret, 0, 0, "%s", glob->of.module);
+		expression_trouble_set(trouble, ret, 0, 0, "%s", glob->of.module);
 	if (ret < 0 && trouble && trouble->error != ret)
-		watch_trouble_set(trouble, ret, 0, 0, "%s", glob->text + strlen(PREFIX));
+		expression_trouble_set(trouble, ret, 0, 0, "%s", glob->text + strlen(PREFIX));
 	if (!ret)
 		ret = matches_put(&matching, take, data);
 	for (size_t i = 0; i < matching.count; i++) {

@@ -22,7 +22,7 @@ struct list_watch_glob {
 };
 
 /*
- * Read a spec that watch_expr_parse() refused. 1: it is a glob; 0: no glob; or an error. Release it
+ * Read a spec that expression_parse() refused. 1: it is a glob; 0: no glob; or an error. Release it
  * in any case.
  */
 int list_watch_glob_read(struct list_watch_glob *glob, const char *spec);
@@ -31,7 +31,7 @@ void list_watch_glob_release(struct list_watch_glob *glob);
 /*
  * Call take() with a spec for each name that matches, "watch:conn.fd", until it returns other than
  * 0, and return that. A name that several variables have gets its source file: "watch:a.c::count".
- * Else 0, -WM_E_WATCH_VARIABLE if no name matches, or an error of watch_members().
+ * Else 0, -WM_E_WATCH_VARIABLE if no name matches, or an error of expression_members().
  */
 int list_watch_glob_each(const struct list_watch_glob *glob, struct code_module *const *modules,
 			 size_t module_count, int (*take)(const char *spec, void *data), void *data,

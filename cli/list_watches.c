@@ -125,7 +125,8 @@ static void value_read(const struct listing *listing, struct found *found)
 	    listing->memory->read(listing->memory->data, found->address, value,
 				  found->place->bytes))
 		return;
-	watch_type_text(&found->place->type, value, &style, found->value, sizeof(found->value));
+	expression_type_text(&found->place->type, value, &style, found->value,
+			     sizeof(found->value));
 }
 
 static const char *kind_word(enum watch_kind kind)
@@ -140,7 +141,7 @@ static void text_put(struct listing *listing, const struct found *found)
 
 	list_put_padded(out, found->expr->words, NAME_COLUMNS);
 	out_literal(out, "  ");
-	list_put_padded(out, watch_type_name(&place->type), TYPE_COLUMNS);
+	list_put_padded(out, expression_type_name(&place->type), TYPE_COLUMNS);
 	out_literal(out, "  ");
 	list_put_padded(out, found->where, 14);
 	out_literal(out, "  ");
@@ -183,7 +184,7 @@ static void json_put(struct listing *listing, const struct found *found)
 		json_number(json, "pid", (uint64_t)listing->pid);
 	json_words(json, "module", place->module ? place->module->file->path : NULL);
 	json_string(json, "variable", place->variable);
-	json_string(json, "type", watch_type_name(&place->type));
+	json_string(json, "type", expression_type_name(&place->type));
 	json_string(json, "where", found->where);
 	if (found->is_known)
 		json_number(json, "address", found->address);
@@ -223,9 +224,9 @@ static int complain_why(const struct listing *listing, const struct watch_expr *
 	if (err != -WM_E_WATCH_VARIABLE)
 		return complain(err, "%s", trouble->error == err ? trouble->detail : expr->words);
 	for (size_t i = 0; i < listing->module_count; i++)
-		if (watch_expr_takes(expr, listing->modules[i]->file->path,
+		if (expression_takes(expr, listing->modules[i]->file->path,
 				     &listing->modules[i]->file->aliases))
-			watch_names(listing->modules[i], name_keep, &names);
+			expression_names(listing->modules[i], name_keep, &names);
 	status = complain_near(err, trouble->detail, (const char *const *)names.all, names.count);
 	name_list_release(&names);
 	return status;
@@ -238,7 +239,8 @@ static int list_one(struct listing *listing, const struct watch_expr *expr, int 
 	struct watch_place place;
 	struct found found = { .expr = expr, .place = &place };
 	uint64_t base = 0;
-	int err = watch_place_find(&place, expr, listing->modules, listing->module_count, &trouble),
+	int err = expression_place_find(&place, expr, listing->modules, listing->module_count,
+					&trouble),
 	    status = CLI_FINE, has_none;
 
 	if (err == -WM_E_WATCH_LARGE && !is_of_glob)
@@ -263,7 +265,7 @@ static int list_one(struct listing *listing, const struct watch_expr *expr, int 
 			status = complain(err, "%s",
 					  trouble.error == err ? trouble.detail : expr->words);
 	}
-	found.registers = watch_pieces(
+	found.registers = expression_pieces(
 		found.is_known || place.base == WATCH_IN_FRAME ? found.address : 0, place.bytes,
 		found.pieces);
 	if (found.is_known)
@@ -286,13 +288,13 @@ static int glob_take(const char *spec, void *data)
 	struct expansion *expansion = data;
 	struct watch_trouble trouble = { 0 };
 	struct watch_expr expr;
-	int err = watch_expr_parse(&expr, spec, &trouble);
+	int err = expression_parse(&expr, spec, &trouble);
 
 	if (err)
 		complain(err, "%s", trouble.error == err ? trouble.detail : spec);
 	else if (!list_one(expansion->listing, &expr, 1))
 		expansion->listed++;
-	watch_expr_release(&expr);
+	expression_release(&expr);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -373,7 +375,7 @@ static int list_process(struct listing *listing, pid_t pid)
 
 static void asked_release(struct asked *asked)
 {
-	watch_expr_release(&asked->expr);
+	expression_release(&asked->expr);
 	list_watch_glob_release(&asked->glob);
 	asked->is_glob = 0;
 }
@@ -399,9 +401,9 @@ static int exprs_read(struct listing *listing, const char *const *exprs, size_t 
 		char *whole = NULL;
 		int err;
 
-		if (asprintf(&whole, "%s%s", watch_expr_is(exprs[i]) ? "" : "watch:", exprs[i]) < 0)
+		if (asprintf(&whole, "%s%s", expression_is(exprs[i]) ? "" : "watch:", exprs[i]) < 0)
 			return complain(-ENOMEM, NULL);
-		err = watch_expr_parse(&asked->expr, whole, &trouble);
+		err = expression_parse(&asked->expr, whole, &trouble);
 		if (err && glob_read(asked, whole) > 0)
 			err = 0;
 		free(whole);

@@ -110,7 +110,7 @@ static void keep_streams_closed(void)
 static int simulates_unknown(void)
 {
 	size_t bytes = 0;
-	const char *word = simulated_unknown(&bytes);
+	const char *word = simulate_unknown(&bytes);
 
 	if (!word)
 		return 0;

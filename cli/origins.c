@@ -72,7 +72,7 @@ void origins_json(struct json *json, const struct live *live)
 		if (!live->natives.unfollowed[why])
 			continue;
 		json_open(json, NULL, '{');
-		json_words(json, "cause", unfollowed_words((enum engine_unfollowed)why));
+		json_words(json, "cause", native_unfollowed_words((enum engine_unfollowed)why));
 		json_number(json, "processes", live->natives.unfollowed[why]);
 		json_close(json, '}');
 	}

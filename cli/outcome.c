@@ -15,7 +15,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define HELD_SHOWN 10
+#define FOREIGN_SHOWN 10
 #define REFUSALS_NAMED 5 /* of each reason */
 #define UNSTOPPABLE_SHOWN 10
 
@@ -209,7 +209,7 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 	free(all);
 }
 
-void outcome_held(const struct probes *probes, int verbose)
+void outcome_foreign(const struct probes *probes, int verbose)
 {
 	char count[32], all[32];
 
@@ -218,22 +218,23 @@ void outcome_held(const struct probes *probes, int verbose)
 			"waymark: %s of %s events are unsafe beside uprobes: one that is removed within 100 ms can crash the program (/safe/ refuses such places)\n",
 			quantity_show_count(probes->unsafe, count, sizeof(count)),
 			quantity_show_count(probes->wanted, all, sizeof(all)));
-	if (!probes->held_count)
+	if (!probes->foreign_count)
 		return;
 	fputs("waymark: hits are missing: another tool's breakpoint was there, or the program changed the place:\n",
 	      stderr);
-	for (size_t i = 0; i < probes->held_count; i++) {
-		const struct probe_held *held = &probes->held[i];
+	for (size_t i = 0; i < probes->foreign_count; i++) {
+		const struct probe_foreign *foreign = &probes->foreign[i];
 
-		if (i == HELD_SHOWN && !verbose) {
+		if (i == FOREIGN_SHOWN && !verbose) {
 			fprintf(stderr, "  and %s more times (-v lists them)\n",
-				quantity_show_count(probes->held_count - i, count, sizeof(count)));
+				quantity_show_count(probes->foreign_count - i, count,
+						    sizeof(count)));
 			break;
 		}
-		complain_words("  %s in process %d: ", held->name, (int)held->pid);
-		if (held->end_ns)
+		complain_words("  %s in process %d: ", foreign->name, (int)foreign->pid);
+		if (foreign->end_ns)
 			fprintf(stderr, "for %.3f s\n",
-				(double)(held->end_ns - held->begin_ns) / 1e9);
+				(double)(foreign->end_ns - foreign->begin_ns) / 1e9);
 		else
 			fputs("until the end\n", stderr);
 	}
@@ -282,18 +283,18 @@ static void unstoppable_json(struct json *json, const struct probes *probes)
 	json_close(json, ']');
 }
 
-static void held_json(struct json *json, const struct probes *probes)
+static void foreign_json(struct json *json, const struct probes *probes)
 {
 	json_open(json, "held", '[');
-	for (size_t i = 0; i < probes->held_count; i++) {
-		const struct probe_held *held = &probes->held[i];
+	for (size_t i = 0; i < probes->foreign_count; i++) {
+		const struct probe_foreign *foreign = &probes->foreign[i];
 
 		json_open(json, NULL, '{');
-		json_string(json, "name", held->name);
-		json_number(json, "pid", (uint64_t)held->pid);
-		if (held->end_ns)
-			json_decimal(json, "seconds", (double)(held->end_ns - held->begin_ns) / 1e9,
-				     6);
+		json_string(json, "name", foreign->name);
+		json_number(json, "pid", (uint64_t)foreign->pid);
+		if (foreign->end_ns)
+			json_decimal(json, "seconds",
+				     (double)(foreign->end_ns - foreign->begin_ns) / 1e9, 6);
 		else
 			json_null(json, "seconds");
 		json_close(json, '}');
@@ -305,7 +306,7 @@ void outcome_json(struct json *json, const struct probes *probes)
 {
 	const struct probe_refusal **all = sorted(&probes->refusals);
 
-	held_json(json, probes);
+	foreign_json(json, probes);
 	unstoppable_json(json, probes);
 	json_number(json, "unsafe", probes->unsafe);
 

@@ -49,7 +49,7 @@ void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *li
  * How often and how long hits of probes are missing; with `verbose`, how many probes are unsafe
  * beside uprobes.
  */
-void outcome_held(const struct probes *probes, int verbose);
+void outcome_foreign(const struct probes *probes, int verbose);
 
 /*
  * On stderr, in which processes places were refused since they may not stop their own threads; all

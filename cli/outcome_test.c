@@ -20,15 +20,15 @@ static struct probe_refusal refused[] = {
 	{ "m:a", "/lib/m.so", "why \"this\"", 16, -WM_E_NO_FUNCTION, 0 },
 	{ "m:b", "", "", 0, -WM_E_NO_FUNCTION, 0 },
 };
-static struct probe_held held[] = {
+static struct probe_foreign foreign[] = {
 	{ .name = (char *)"m:c", .pid = 9, .begin_ns = 1000000000, .end_ns = 2500000000 },
 	{ .name = (char *)"m:d", .pid = 9, .begin_ns = 1000000000 },
 };
 static const struct probes probes = {
 	.wanted = 7,
 	.unarmed = 3,
-	.held = held,
-	.held_count = 2,
+	.foreign = foreign,
+	.foreign_count = 2,
 	.unsafe = 5,
 	.late = 2,
 	.late_starts = 4,
@@ -75,7 +75,7 @@ Test(outcome, people_are_told_of_each_place_that_is_not_recorded, .init = cr_red
 
 Test(outcome, people_are_told_when_another_tool_stood_there, .init = cr_redirect_stderr)
 {
-	outcome_held(&probes, 0);
+	outcome_foreign(&probes, 0);
 	cr_assert_stderr_eq_str(
 		"waymark: hits are missing: another tool's breakpoint was there, or the program changed the place:\n"
 		"  m:c in process 9: for 1.500 s\n"

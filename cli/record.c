@@ -152,7 +152,7 @@ static void complain_unfollowed(const struct recording *recording, const struct 
 		if (count)
 			fprintf(stderr, "waymark: %u child process%s went on unrecorded: %s\n",
 				count, count == 1 ? "" : "es",
-				unfollowed_words((enum engine_unfollowed)why));
+				native_unfollowed_words((enum engine_unfollowed)why));
 		rest -= count < rest ? count : rest;
 	}
 	if (!rest)
@@ -465,7 +465,7 @@ static int finish(struct recording *recording, int had_dir)
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unstoppable(recording->session->probes, options->verbose);
-	outcome_held(recording->session->probes, options->verbose);
+	outcome_foreign(recording->session->probes, options->verbose);
 	outcome_unrecorded(recording->session->unrecorded);
 	outcome_watches(recording->session->watched);
 	outcome_kernel_end(recording->session);

@@ -189,8 +189,8 @@ static int report_only_samples(const struct report_options *options)
 	if ((fflush(stdout) || ferror(stdout)) && status == CLI_FINE)
 		status = complain(errno ? -errno : -EIO, "standard output");
 	if (samples.tables)
-		complain_samples(&samples.samples);
-	if (samples.reader && complain_damage(samples.reader, options->dir) != CLI_FINE &&
+		samples_complain(&samples.samples);
+	if (samples.reader && damage_complain(samples.reader, options->dir) != CLI_FINE &&
 	    status == CLI_FINE)
 		status = CLI_FAILED;
 	report_samples_release(&samples);
@@ -232,11 +232,11 @@ static int report_print(struct report *report, int is_json)
 		err = report_json(report);
 	else
 		report_text(report);
-	status = complain_damage(report->reader, report->dir);
+	status = damage_complain(report->reader, report->dir);
 	if (fflush(stdout) || ferror(stdout))
 		err = errno ? -errno : -EIO;
 	if (report->samples.tables)
-		complain_samples(&report->samples.samples);
+		samples_complain(&report->samples.samples);
 	return err ? complain(err, "standard output") : status;
 }
 

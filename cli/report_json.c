@@ -177,19 +177,19 @@ static void put_changes(struct json *json, const struct tsdl *meta)
 	json_close(json, ']');
 }
 
-static void put_held(struct json *json, const struct tsdl *meta)
+static void put_foreign(struct json *json, const struct tsdl *meta)
 {
 	json_open(json, "held", '[');
 	for (uint32_t i = 0; i < meta->process_count; i++)
-		for (size_t j = 0; j < meta->processes[i].held_count; j++) {
-			const struct tsdl_held *held = &meta->processes[i].held[j];
+		for (size_t j = 0; j < meta->processes[i].foreign_count; j++) {
+			const struct tsdl_foreign *foreign = &meta->processes[i].foreign[j];
 
 			json_open(json, NULL, '{');
 			json_number(json, "pid", meta->processes[i].pid);
-			json_string(json, "name", held->name);
-			json_number(json, "begin_ns", held->begin_ns);
-			if (held->end_ns)
-				json_number(json, "end_ns", held->end_ns);
+			json_string(json, "name", foreign->name);
+			json_number(json, "begin_ns", foreign->begin_ns);
+			if (foreign->end_ns)
+				json_number(json, "end_ns", foreign->end_ns);
 			else
 				json_null(json, "end_ns");
 			json_close(json, '}');
@@ -282,7 +282,7 @@ int report_json(const struct report *report)
 	if (report->samples.tables)
 		report_samples_json(&report->samples, &json);
 	put_changes(&json, &reader->meta);
-	put_held(&json, &reader->meta);
+	put_foreign(&json, &reader->meta);
 	put_unrecorded(&json, &reader->meta);
 	put_damage(&json, reader);
 	json_close(&json, '}');

@@ -388,30 +388,31 @@ static void print_changes(const struct tsdl *meta, uint64_t begin_ns)
 }
 
 /* From when to when hits of a probe are missing. */
-static void print_one_held(const struct tsdl_process *process, const struct tsdl_held *held,
-			   uint64_t begin_ns, const char *head)
+static void print_one_foreign(const struct tsdl_process *process,
+			      const struct tsdl_foreign *foreign, uint64_t begin_ns,
+			      const char *head)
 {
-	double from_s = ((double)held->begin_ns - (double)begin_ns) / 1e9;
+	double from_s = ((double)foreign->begin_ns - (double)begin_ns) / 1e9;
 
 	printf("%-12s %.6f s to ", head, from_s);
-	if (held->end_ns)
-		printf("%.6f s: ", ((double)held->end_ns - (double)begin_ns) / 1e9);
+	if (foreign->end_ns)
+		printf("%.6f s: ", ((double)foreign->end_ns - (double)begin_ns) / 1e9);
 	else
 		printf("the end: ");
-	printf("%s in %u, while another tool's breakpoint was there\n", shown(held->name),
+	printf("%s in %u, while another tool's breakpoint was there\n", shown(foreign->name),
 	       process->pid);
 }
 
-static void print_held(const struct tsdl *meta, uint64_t begin_ns)
+static void print_foreign(const struct tsdl *meta, uint64_t begin_ns)
 {
 	uint64_t printed = 0, all = 0;
 
 	for (uint32_t i = 0; i < meta->process_count; i++)
-		for (size_t j = 0; j < meta->processes[i].held_count; j++) {
+		for (size_t j = 0; j < meta->processes[i].foreign_count; j++) {
 			if (all++ >= CHANGES_SHOWN_MAX)
 				continue;
-			print_one_held(&meta->processes[i], &meta->processes[i].held[j], begin_ns,
-				       printed ? "" : "Missing");
+			print_one_foreign(&meta->processes[i], &meta->processes[i].foreign[j],
+					  begin_ns, printed ? "" : "Missing");
 			printed++;
 		}
 	if (printed < all)
@@ -564,7 +565,7 @@ void report_text(const struct report *report)
 		print_events(summary, width);
 	print_losses(reader, summary);
 	print_changes(&reader->meta, summary->begin_ns);
-	print_held(&reader->meta, summary->begin_ns);
+	print_foreign(&reader->meta, summary->begin_ns);
 	print_unrecorded(&reader->meta);
 	if (report->trails.threads)
 		print_trails(&report->trails);

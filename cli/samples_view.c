@@ -30,12 +30,12 @@ static void complain_image(struct said *said, struct image *image)
 			continue;
 		if (said->count == SAID_MAX)
 			said->more += module->is_asked && module->error;
-		else if (complain_module_names(module))
+		else if (trail_complain_module_names(module))
 			said->paths[said->count++] = module->path;
 	}
 }
 
-void complain_samples(struct samples *samples)
+void samples_complain(struct samples *samples)
 {
 	struct said said = { .count = 0 };
 

@@ -6,6 +6,6 @@
 #include "read/history/samples.h"
 
 /* Print a line for each file whose names are missing. */
-void complain_samples(struct samples *samples);
+void samples_complain(struct samples *samples);
 
 #endif

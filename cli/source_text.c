@@ -20,7 +20,7 @@ static int is_file(const char *path)
 }
 
 /* From the root on, so that others find it from elsewhere. */
-static int take(const char *path, char found[PATH_MAX])
+static int source_path_take(const char *path, char found[PATH_MAX])
 {
 	size_t bytes = 0;
 
@@ -43,9 +43,9 @@ int source_find(const char *path, const char *dir, char found[PATH_MAX])
 		end += strspn(end, "/");
 		if (snprintf(below, sizeof(below), "%s/%s", dir, end) < (int)sizeof(below) &&
 		    is_file(below))
-			return take(below, found);
+			return source_path_take(below, found);
 	}
-	return is_file(path) ? take(path, found) : -ENOENT;
+	return is_file(path) ? source_path_take(path, found) : -ENOENT;
 }
 
 static int read_all(struct source_text *text, int fd, size_t bytes)

@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "cli/child.h"
-#include "cli/held_child.h"
+#include "cli/gated_child.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/count_list.h"
@@ -158,7 +158,7 @@ static int id_add(struct counting *counting, const char *text)
 	return status;
 }
 
-static int take(void *data, int id, const char *text)
+static int option_take(void *data, int id, const char *text)
 {
 	struct counting *counting = data;
 
@@ -294,7 +294,7 @@ static int show_interval(struct counting *counting, struct counts *counts,
 
 /* Wait for the end of what is counted, of the time, or for a signal. Prints at intervals. */
 static int wait_and_show(struct counting *counting, struct counts *counts,
-			 struct held_child *command, uint64_t begin_ns)
+			 struct gated_child *command, uint64_t begin_ns)
 {
 	struct count_value *before = calloc(counting->list.count, sizeof(*before));
 	uint64_t next_ns = counting->interval_ns ? begin_ns + counting->interval_ns : UINT64_MAX;
@@ -370,13 +370,13 @@ static struct counts_request request_of(const struct counting *counting, const p
 static int run(struct counting *counting, int cgroup_fd, int *status)
 {
 	char words[512] = "";
-	struct held_child command = HELD_CHILD_NONE;
+	struct gated_child command = GATED_CHILD_NONE;
 	struct counts_request request;
 	struct rusage before, after;
 	struct counter_claims claims;
 	struct counts *counts = NULL;
 	uint64_t begin_ns;
-	int err = counting->command ? held_child_start(&command, counting->command) : 0;
+	int err = counting->command ? gated_child_start(&command, counting->command) : 0;
 
 	if (err)
 		return complain(err, "%s", counting->command[0]);
@@ -390,7 +390,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		counts_enable(counts);
 	begin_ns = ticks_monotonic_ns();
 	if (!err && counting->command) {
-		err = held_child_go(&command);
+		err = gated_child_go(&command);
 		if (err)
 			snprintf(words, sizeof(words), "%s", counting->command[0]);
 	}
@@ -404,7 +404,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 	counts_close(counts);
 	counter_claims_give(&claims);
 	if (counting->command) {
-		held_child_end(&command);
+		gated_child_end(&command);
 		getrusage(RUSAGE_CHILDREN, &after);
 		counting->result.user_s = seconds_of(after.ru_utime) - seconds_of(before.ru_utime);
 		counting->result.system_s = seconds_of(after.ru_stime) -
@@ -511,7 +511,7 @@ int cmd_stat(int argc, char **argv)
 						  .usage = usage,
 						  .letters = "+e:p:t:aC:G:I:r:o:jh",
 						  .table = table,
-						  .take = take };
+						  .take = option_take };
 	struct counting counting = { 0 };
 	char what[4096];
 	int status = command_line_read(&line, argc, argv, &counting);

@@ -129,7 +129,7 @@ static void show_row(const struct stat_result *result, const struct stat_row *ro
 
 	count_text(row, row->mean, count, sizeof(count));
 	fprintf(to, "%*s  ", COUNT_COLUMNS, count);
-	words_put(to, "%s", row->event.name);
+	complain_words_put(to, "%s", row->event.name);
 	if (row->mean >= 0)
 		relation(result, row, beside, sizeof(beside));
 	if (beside[0])
@@ -148,7 +148,7 @@ void stat_show(const struct stat_result *result, FILE *to)
 	int has_scaled = 0;
 
 	fputs("\n Counts of ", to);
-	words_put(to, "%s", result->what);
+	complain_words_put(to, "%s", result->what);
 	if (result->runs > 1)
 		fprintf(to, " (%u runs)", result->runs);
 	fputs(":\n\n", to);
@@ -192,7 +192,7 @@ void stat_show_interval(const struct stat_result *result, double at_s, FILE *to)
 
 		count_text(row, stat_scaled(&row->value), count, sizeof(count));
 		fprintf(to, "%14.6f  %*s  ", at_s, COUNT_COLUMNS, count);
-		words_put(to, "%s", row->event.name);
+		complain_words_put(to, "%s", row->event.name);
 		fputc('\n', to);
 	}
 	fflush(to);

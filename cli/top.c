@@ -83,7 +83,7 @@ static int on_event(const struct wm_event *event, void *data)
 }
 
 /* Take what has come. Returns how many processes there are, or a negative error. */
-static int take(struct top *top)
+static int events_take(struct top *top)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	struct wm_session *session = top->recorded.session;
@@ -293,7 +293,7 @@ static int watch(struct top *top)
 
 		wait_briefly(top, next_ns < end_ns ? next_ns : end_ns);
 		draws = top_screen_suspend(&top->screen) | keys_take(top);
-		alive = take(top);
+		alive = events_take(top);
 		if (alive < 0)
 			return alive;
 		now = ticks_monotonic_ns();

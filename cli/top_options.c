@@ -59,7 +59,7 @@ static const struct option table[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take(void *data, int id, const char *text)
+static int option_take(void *data, int id, const char *text)
 {
 	struct top_options *options = data;
 
@@ -133,7 +133,7 @@ int top_options_parse(struct top_options *options, int argc, char **argv)
 						  .usage = usage,
 						  .letters = "+e:p:aC:G:o:I:n:jh",
 						  .table = table,
-						  .take = take };
+						  .take = option_take };
 	int status;
 
 	*options = (struct top_options){ .interval_ns = INTERVAL_NS };

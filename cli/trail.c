@@ -293,9 +293,9 @@ static void complain_missing(const struct trail_show *show)
 						  &show->options.bounds };
 
 	if (show->options.way == WAY_BRANCHES || show->options.way == WAY_INSTRUCTIONS)
-		complain_cut(&show->view, &wanted);
+		trail_complain_cut(&show->view, &wanted);
 	else
-		complain_lost(&show->view, &wanted);
+		trail_complain_lost(&show->view, &wanted);
 }
 
 int cmd_trail(int argc, char **argv)

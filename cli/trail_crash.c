@@ -119,7 +119,7 @@ struct arguments {
 static void value_text(const struct watch_type *type, const void *value,
 		       char text[WATCH_TEXT_MAX + 1])
 {
-	text[watch_type_text(type, value, NULL, text, WATCH_TEXT_MAX)] = '\0';
+	text[expression_type_text(type, value, NULL, text, WATCH_TEXT_MAX)] = '\0';
 }
 
 static int count_argument(const char *name, const struct watch_type *type, const void *value,
@@ -229,7 +229,7 @@ static int json_argument(const char *name, const struct watch_type *type, const 
 	json_string(json, "name", name);
 	if (value) {
 		value_text(type, value, text);
-		json_string(json, "type", watch_type_name(type));
+		json_string(json, "type", expression_type_name(type));
 		json_string(json, "value", text);
 	} else {
 		json_null(json, "type");

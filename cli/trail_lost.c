@@ -125,12 +125,12 @@ static size_t complain_all(const struct trail_view *view, const struct trail_los
 	return shown + more;
 }
 
-void complain_lost(const struct trail_view *view, const struct trail_lost_wanted *wanted)
+void trail_complain_lost(const struct trail_view *view, const struct trail_lost_wanted *wanted)
 {
 	complain_all(view, wanted, 1);
 }
 
-size_t complain_cut(const struct trail_view *view, const struct trail_lost_wanted *wanted)
+size_t trail_complain_cut(const struct trail_view *view, const struct trail_lost_wanted *wanted)
 {
 	return complain_all(view, wanted, 0);
 }

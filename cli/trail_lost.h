@@ -32,9 +32,9 @@ struct trail_lost_wanted {
  * Of which threads blocks are missing between the bounds, and whose trail stops without an end. On
  * stderr.
  */
-void complain_lost(const struct trail_view *view, const struct trail_lost_wanted *wanted);
+void trail_complain_lost(const struct trail_view *view, const struct trail_lost_wanted *wanted);
 
 /* The latter only. Returns of how many. */
-size_t complain_cut(const struct trail_view *view, const struct trail_lost_wanted *wanted);
+size_t trail_complain_cut(const struct trail_view *view, const struct trail_lost_wanted *wanted);
 
 #endif

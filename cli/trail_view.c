@@ -45,7 +45,7 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 		return complain(err, "%s", dir);
 	if (!view->trails.path_count) {
 		complain(-WM_E_NOT_RECORDED, "a trail: %s; record one with -e trail/step/", dir);
-		complain_cut(view, &(struct trail_lost_wanted){ .bounds = &whole });
+		trail_complain_cut(view, &(struct trail_lost_wanted){ .bounds = &whole });
 		return CLI_FAILED;
 	}
 	return CLI_FINE;
@@ -88,7 +88,7 @@ static void check_code(const struct trail_view *view, uint32_t process)
 	}
 }
 
-int complain_module_names(const struct image_module *module)
+int trail_complain_module_names(const struct image_module *module)
 {
 	static const char memory[] = "/memfd:";
 	int is_memory = !strncmp(module->path, memory, sizeof(memory) - 1);
@@ -122,7 +122,7 @@ static void complain_files(struct image *image)
 				module->path, module->others, module->others == 1 ? "" : "s");
 			fputc('\n', stderr);
 		}
-		complain_module_names(module);
+		trail_complain_module_names(module);
 	}
 }
 
@@ -138,7 +138,7 @@ int trail_view_close(struct trail_view *view, int status)
 	}
 	free(view->images);
 	image_files_close(view->files);
-	if (view->reader && complain_damage(view->reader, view->dir) != CLI_FINE &&
+	if (view->reader && damage_complain(view->reader, view->dir) != CLI_FINE &&
 	    status == CLI_FINE)
 		status = CLI_FAILED;
 	if (view->reader)

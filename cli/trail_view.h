@@ -29,7 +29,7 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 int trail_view_close(struct trail_view *view, int status);
 
 /* Say of a module that names were wanted of it and not had, if so. Returns whether it was said. */
-int complain_module_names(const struct image_module *module);
+int trail_complain_module_names(const struct image_module *module);
 
 /*
  * The memory of a path's process over time: image_in() for what was mapped when a block ran. NULL:

@@ -293,7 +293,7 @@ static int on_event(const struct wm_event *event, void *data)
 }
 
 /* Take what there is, and show it. 0 or a negative error. */
-static int take(struct watching *watching, int is_last)
+static int hits_take(struct watching *watching, int is_last)
 {
 	int err = wm_session_read(watching->session, on_event, watching);
 
@@ -418,7 +418,7 @@ static void watch(struct watching *watching)
 	for (;;) {
 		int alive = wm_session_wait(watching->session, POLL_MS);
 		uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
-		int err = alive < 0 ? alive : take(watching, 0);
+		int err = alive < 0 ? alive : hits_take(watching, 0);
 
 		if (err) {
 			fail(watching, err);
@@ -502,7 +502,7 @@ static int finish(struct watching *watching)
 	int err = wm_session_stop(watching->session), result = CLI_FINE;
 
 	if (!err)
-		err = take(watching, 1);
+		err = hits_take(watching, 1);
 	if (err && err != watching->error)
 		fail(watching, err);
 	wm_session_status_get(watching->session, &status);

@@ -97,14 +97,14 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 	char text[COUNT_BYTES];
 
 	if (unproven && !counts->hits) {
-		words_put(to, "%s: hits were not measured: %s", watched->text,
-			  wm_error_text(unproven));
+		complain_words_put(to, "%s: hits were not measured: %s", watched->text,
+				   wm_error_text(unproven));
 		fputc('\n', to);
 		return;
 	}
-	words_put(to, "%s: %s hit%s", watched->text,
-		  quantity_show_count(counts->hits, text, sizeof(text)),
-		  counts->hits == 1 ? "" : "s");
+	complain_words_put(to, "%s: %s hit%s", watched->text,
+			   quantity_show_count(counts->hits, text, sizeof(text)),
+			   counts->hits == 1 ? "" : "s");
 	tell_part(to, counts->filtered, "did not meet the condition");
 	tell_part(to, counts->counted, "counted, as asked");
 	tell_part(

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* What there is, as far as there is room. */
-static void take(struct watch_input *input)
+static void line_take(struct watch_input *input)
 {
 	struct pollfd ready = { .fd = STDIN_FILENO, .events = POLLIN };
 	size_t room = sizeof(input->text) - 1 - input->bytes;
@@ -45,7 +45,7 @@ static size_t trim(char *line)
 
 int watch_input_line(struct watch_input *input, char line[WATCH_INPUT_MAX])
 {
-	take(input);
+	line_take(input);
 	for (;;) {
 		char *end = memchr(input->text, '\n', input->bytes);
 		size_t bytes = end ? (size_t)(end - input->text) : input->bytes;

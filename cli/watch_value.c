@@ -70,7 +70,7 @@ char *watch_value_text(const struct watch_type *type, const struct wm_event_fiel
 		whole.value.u <<= type->nodes[0].bit;
 	if (type && type->node_count && type->nodes[0].bytes &&
 	    bytes_of(&whole, bytes) == type->nodes[0].bytes)
-		watch_type_text(type, bytes, &style, text, room);
+		expression_type_text(type, bytes, &style, text, room);
 	else
 		plain_text(field, is_hex, text, room);
 	return text;
@@ -79,7 +79,7 @@ char *watch_value_text(const struct watch_type *type, const struct wm_event_fiel
 uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset)
 {
 	struct watch_piece pieces[WATCH_REGISTERS];
-	size_t count = watch_pieces(address, bytes, pieces);
+	size_t count = expression_pieces(address, bytes, pieces);
 
 	for (size_t i = 0; i < count && count <= WATCH_REGISTERS; i++)
 		if (pieces[i].address - address == offset)
@@ -104,13 +104,13 @@ int watch_value_change(const struct watch_type *type, const struct watch_stretch
 
 	*part = (struct watch_part){ 0 };
 	if (type)
-		found = watch_type_part(type, stretch, part, change->part, WATCH_PART_BYTES);
+		found = expression_type_part(type, stretch, part, change->part, WATCH_PART_BYTES);
 	if (found > 0) {
 		at = part->offset - stretch->offset;
-		watch_type_part_text(type, part, (const uint8_t *)stretch->before + at, &style,
-				     change->before, WATCH_VALUE_BYTES);
-		watch_type_part_text(type, part, (const uint8_t *)stretch->after + at, &style,
-				     change->after, WATCH_VALUE_BYTES);
+		expression_type_part_text(type, part, (const uint8_t *)stretch->before + at, &style,
+					  change->before, WATCH_VALUE_BYTES);
+		expression_type_part_text(type, part, (const uint8_t *)stretch->after + at, &style,
+					  change->after, WATCH_VALUE_BYTES);
 		return found;
 	}
 	snprintf(change->part, WATCH_PART_BYTES, "+%u", stretch->offset);

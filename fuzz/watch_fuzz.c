@@ -69,7 +69,7 @@ static void look_at_parts(const struct watch_type *type, const uint8_t *value,
 
 		memcpy(before, value + offset, pieces[i].bytes);
 		before[i % pieces[i].bytes] ^= (uint8_t)(value[0] | 1);
-		found = watch_type_part(type, &stretch, &part, name, sizeof(name));
+		found = expression_type_part(type, &stretch, &part, name, sizeof(name));
 		if (!memchr(name, 0, sizeof(name)))
 			abort();
 		if (found && (uint64_t)part.offset + part.bytes > type->nodes[0].bytes)
@@ -78,8 +78,8 @@ static void look_at_parts(const struct watch_type *type, const uint8_t *value,
 				  part.bytes > stretch.bytes - (part.offset - offset)))
 			abort();
 		if (found > 0)
-			(void)watch_type_part_text(type, &part, value + part.offset, NULL, text,
-						   sizeof(text));
+			(void)expression_type_part_text(type, &part, value + part.offset, NULL,
+							text, sizeof(text));
 	}
 }
 
@@ -94,20 +94,21 @@ static void look(const struct watch_expr *expr, const struct watch_place *place,
 	char text[WATCH_TEXT_MAX];
 	uint64_t address;
 
-	if (watch_type_check(&place->type) || !place->bytes ||
+	if (expression_type_check(&place->type) || !place->bytes ||
 	    place->type.nodes[0].bytes != place->bytes)
 		abort();
 	for (unsigned int i = 0; i < expr->options.test_count; i++)
-		(void)watch_test_bind(&expr->options.tests[i], &place->type, &bound, NULL);
+		(void)expression_test_bind(&expr->options.tests[i], &place->type, &bound, NULL);
 	if (watch_place_address(place, &memory, 0, &address, NULL) ||
-	    watch_pieces(address, place->bytes, pieces) > WATCH_REGISTERS)
+	    expression_pieces(address, place->bytes, pieces) > WATCH_REGISTERS)
 		return;
 	if (place->bytes > sizeof(value))
 		abort();
 	(void)code_file_read(file, address, value, place->bytes);
-	if (watch_type_text(&place->type, value, NULL, text, sizeof(text)) != strlen(text))
+	if (expression_type_text(&place->type, value, NULL, text, sizeof(text)) != strlen(text))
 		abort();
-	look_at_parts(&place->type, value, pieces, watch_pieces(address, place->bytes, pieces));
+	look_at_parts(&place->type, value, pieces,
+		      expression_pieces(address, place->bytes, pieces));
 }
 
 static void try_spec(const char *text, struct code_module *module)
@@ -116,10 +117,10 @@ static void try_spec(const char *text, struct code_module *module)
 	struct watch_trouble trouble = { 0 };
 	struct watch_expr expr;
 	struct watch_place place;
-	int err = watch_expr_parse(&expr, text, &trouble);
+	int err = expression_parse(&expr, text, &trouble);
 
 	if (!err) {
-		err = watch_place_find(&place, &expr, modules, 1, &trouble);
+		err = expression_place_find(&place, &expr, modules, 1, &trouble);
 		if (!err)
 			look(&expr, &place, module->file);
 		watch_place_release(&place);
@@ -127,7 +128,7 @@ static void try_spec(const char *text, struct code_module *module)
 	if (trouble.at + trouble.bytes > strlen(text) ||
 	    !memchr(trouble.detail, 0, sizeof(trouble.detail)))
 		abort();
-	watch_expr_release(&expr);
+	expression_release(&expr);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
@@ -147,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	try_spec(spec, &module);
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
 		try_spec(specs[i], &module);
-	watch_names(&module, name_take, &named);
+	expression_names(&module, name_take, &named);
 	code_module_release(&module);
 	return 0;
 }

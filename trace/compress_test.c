@@ -81,7 +81,7 @@ static void keep(void)
 	for (uint32_t i = 0; i < STREAMS; i++) {
 		struct trace_stream *stream = &reader->streams[i];
 
-		cr_assert_eq(stream_map(reader, stream), 0);
+		cr_assert_eq(reader_stream_map(reader, stream), 0);
 		plain_bytes[i] = stream->bytes;
 		plain[i] = malloc(stream->bytes);
 		names[i] = strdup(stream->file);
@@ -112,7 +112,7 @@ static void expect_all(uint32_t packed)
 	for (uint32_t i = 0; i < STREAMS; i++) {
 		struct trace_stream *stream = &reader->streams[i];
 
-		cr_assert_eq(stream_map(reader, stream), 0);
+		cr_assert_eq(reader_stream_map(reader, stream), 0);
 		cr_assert_eq(stream->bytes, plain_bytes[i]);
 		cr_assert_arr_eq(stream->map, plain[i], plain_bytes[i]);
 		found += (uint32_t)stream->is_packed;
@@ -340,7 +340,7 @@ static uint64_t expect_beginning(uint64_t *damages)
 			continue;
 		bytes = stream->bytes;
 		cr_assert_leq(bytes, plain_bytes[0]);
-		cr_assert_eq(stream_map(reader, stream), 0);
+		cr_assert_eq(reader_stream_map(reader, stream), 0);
 		cr_assert(!bytes || !memcmp(stream->map, plain[0], bytes));
 	}
 	trace_reader_close(reader);
@@ -438,10 +438,10 @@ Test(packed, takes_no_more_memory_than_it_may, .fini = end)
 	cr_assert_eq(trace_compress(dir, NULL), STREAMS);
 	reader = open_reader();
 	reader->mapped_max = plain_bytes[0] + plain_bytes[1] - 1;
-	cr_expect_eq(stream_map(reader, &reader->streams[0]), 0);
-	cr_expect_eq(stream_map(reader, &reader->streams[1]), -WM_E_TRACE_UNPACKED_SIZE);
-	stream_unmap(&reader->streams[0]);
-	cr_expect_eq(stream_map(reader, &reader->streams[1]), 0);
+	cr_expect_eq(reader_stream_map(reader, &reader->streams[0]), 0);
+	cr_expect_eq(reader_stream_map(reader, &reader->streams[1]), -WM_E_TRACE_UNPACKED_SIZE);
+	reader_stream_unmap(&reader->streams[0]);
+	cr_expect_eq(reader_stream_map(reader, &reader->streams[1]), 0);
 	trace_reader_close(reader);
 }
 

@@ -390,7 +390,7 @@ Test(damage, a_stream_cut_while_it_is_read_is_damage)
 	make_large();
 	cr_assert_eq(trace_reader_open(&reader, dir), 0);
 	cr_assert_eq(truncate(path_of("10-11-0"), 1000000), 0);
-	cr_assert_eq(stream_map(reader, &reader->streams[0]), -WM_E_TRACE_DAMAGED);
+	cr_assert_eq(reader_stream_map(reader, &reader->streams[0]), -WM_E_TRACE_DAMAGED);
 	cr_assert_eq(summary_make(&summary, reader), 0);
 	cr_expect_eq(reader->damages_ever, 1);
 	cr_expect_lt(summary->total, 450000);

@@ -5,7 +5,7 @@
 
 #include <waymark/error.h>
 
-int walk_varying(struct walk *walk, const struct trace_class *class)
+int decode_walk_varying(struct walk *walk, const struct trace_class *class)
 {
 	const uint8_t *at = walk->at, *end = walk->end;
 

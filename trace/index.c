@@ -288,12 +288,12 @@ static void cut_stream(struct trace_reader *reader, struct trace_stream *stream,
 	struct trace_packet packet;
 	uint64_t offset = 0, whole = 0, packets = 0;
 
-	if (!stream_open(reader, stream))
-		while (stream_packet(reader, stream, &offset, &packet) && offset <= end) {
+	if (!reader_stream_open(reader, stream))
+		while (reader_stream_packet(reader, stream, &offset, &packet) && offset <= end) {
 			whole = offset;
 			packets++;
 		}
-	stream_unmap(stream);
+	reader_stream_unmap(stream);
 	reader_damage(reader, stream->file, whole, stream->bytes - whole,
 		      "packets that are not of this trace");
 	stream->bytes = whole;

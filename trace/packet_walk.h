@@ -101,13 +101,13 @@ static inline void event_thread(const struct trace_class *class, const uint8_t *
  * Jump over an event's fields when some of them vary in length. 0, or -1 when the packet ends
  * within.
  */
-int walk_varying(struct walk *walk, const struct trace_class *class);
+int decode_walk_varying(struct walk *walk, const struct trace_class *class);
 
 /* Jump over an event's fields. 0, or -1 when the packet ends within. */
 static inline int walk_fields(struct walk *walk, const struct trace_class *class)
 {
 	if (__builtin_expect(class->fixed_bytes < 0, 0))
-		return walk_varying(walk, class);
+		return decode_walk_varying(walk, class);
 	if (walk->end - walk->at < class->fixed_bytes)
 		return -1;
 	walk->at += class->fixed_bytes;

@@ -13,9 +13,9 @@ static const char *life_name(enum life_kind kind)
 				   : "waymark:end";
 }
 
-void life_event(struct wm_event *event, struct wm_event_field fields[LIFE_FIELDS],
-		enum life_kind kind, const struct tsdl_process *process, uint64_t realtime_ns,
-		struct number_list *numbers)
+void process_life_event(struct wm_event *event, struct wm_event_field fields[LIFE_FIELDS],
+			enum life_kind kind, const struct tsdl_process *process,
+			uint64_t realtime_ns, struct number_list *numbers)
 {
 	const char *program = process->exe ? process->exe : "";
 
@@ -74,7 +74,8 @@ static void list_add(struct life_list *list, uint32_t process, enum life_kind ki
 		list->all[list->count++] = (struct life_record){ realtime_ns, process, kind };
 }
 
-int life_list_make(struct life_list *list, const struct trace_reader *reader, uint64_t from_ns)
+int process_life_list_make(struct life_list *list, const struct trace_reader *reader,
+			   uint64_t from_ns)
 {
 	size_t count = reader->meta.process_count;
 	uint64_t *begins = calloc(count + 1, sizeof(*begins));
@@ -84,7 +85,7 @@ int life_list_make(struct life_list *list, const struct trace_reader *reader, ui
 	if (!begins || !ends || !list->all) {
 		free(begins);
 		free(ends);
-		life_list_release(list);
+		process_life_list_release(list);
 		return -ENOMEM;
 	}
 	limits_find(reader, begins, ends);
@@ -110,7 +111,7 @@ int life_list_make(struct life_list *list, const struct trace_reader *reader, ui
 	return 0;
 }
 
-void life_list_release(struct life_list *list)
+void process_life_list_release(struct life_list *list)
 {
 	free(list->all);
 	*list = (struct life_list){ 0 };

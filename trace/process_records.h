@@ -25,9 +25,9 @@ enum life_kind {
 #define LIFE_FIELDS 2
 
 /* Fill in *event, and fields[] for all but LIFE_END. `program` is borrowed. */
-void life_event(struct wm_event *event, struct wm_event_field fields[LIFE_FIELDS],
-		enum life_kind kind, const struct tsdl_process *process, uint64_t realtime_ns,
-		struct number_list *numbers);
+void process_life_event(struct wm_event *event, struct wm_event_field fields[LIFE_FIELDS],
+			enum life_kind kind, const struct tsdl_process *process,
+			uint64_t realtime_ns, struct number_list *numbers);
 
 struct life_record {
 	uint64_t realtime_ns;
@@ -45,7 +45,8 @@ struct life_list {
  * Make the records from `from_ns` on. A begin is no later than the process's first packet, and an
  * end no earlier than its last: the clocks may differ by microseconds. 0 or -ENOMEM.
  */
-int life_list_make(struct life_list *list, const struct trace_reader *reader, uint64_t from_ns);
-void life_list_release(struct life_list *list);
+int process_life_list_make(struct life_list *list, const struct trace_reader *reader,
+			   uint64_t from_ns);
+void process_life_list_release(struct life_list *list);
 
 #endif

@@ -315,7 +315,7 @@ void trace_reader_close(struct trace_reader *reader)
 	if (!reader)
 		return;
 	for (uint32_t i = 0; i < reader->stream_count; i++) {
-		stream_unmap(&reader->streams[i]);
+		reader_stream_unmap(&reader->streams[i]);
 		free(reader->streams[i].file);
 	}
 	for (uint32_t i = 0; i < reader->damage_count; i++)
@@ -343,7 +343,7 @@ uint64_t reader_begin_ns(const struct trace_reader *reader)
 	return begin;
 }
 
-int stream_map(struct trace_reader *reader, struct trace_stream *stream)
+int reader_stream_map(struct trace_reader *reader, struct trace_stream *stream)
 {
 	struct source source;
 	int err;
@@ -363,16 +363,16 @@ int stream_map(struct trace_reader *reader, struct trace_stream *stream)
 	return err;
 }
 
-int stream_open(struct trace_reader *reader, struct trace_stream *stream)
+int reader_stream_open(struct trace_reader *reader, struct trace_stream *stream)
 {
 	struct source source;
 	int err = source_open(&source, reader->dir, stream), is_packed = source.fd < 0;
 
 	source_release(&source);
-	return err || !is_packed ? err : stream_map(reader, stream);
+	return err || !is_packed ? err : reader_stream_map(reader, stream);
 }
 
-void stream_unmap(struct trace_stream *stream)
+void reader_stream_unmap(struct trace_stream *stream)
 {
 	if (stream->map)
 		munmap((void *)(uintptr_t)stream->map, stream->bytes);
@@ -430,8 +430,8 @@ static const uint8_t *stream_at(const struct trace_reader *reader, struct trace_
 	return stream->window + (offset - stream->window_at);
 }
 
-int stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
-		  struct trace_packet *packet)
+int reader_stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
+			 struct trace_packet *packet)
 {
 	uint64_t left = stream->bytes - *offset;
 	const uint8_t *at;
@@ -458,8 +458,8 @@ int stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint
 	return 1;
 }
 
-const char *packet_event(struct trace_packet *packet, const struct trace_schema *schema,
-			 const struct trace_class **class, const uint8_t **fields)
+const char *reader_packet_event(struct trace_packet *packet, const struct trace_schema *schema,
+				const struct trace_class **class, const uint8_t **fields)
 {
 	struct walk *walk = &packet->walk;
 	uint64_t ticks = walk->ticks;

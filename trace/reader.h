@@ -43,9 +43,9 @@ struct trace_stream {
 	uint64_t begin_ticks, end_ticks; /* of its packets */
 	uint64_t discarded;		 /* events that were lost, by the last packet */
 	uint64_t missing_packets;	 /* gaps in their sequence */
-	const uint8_t *map;		 /* in memory: between stream_map() and stream_unmap() */
-	uint8_t *window;		 /* what stream_packet() has read ahead; NULL: nothing */
-	uint64_t window_at;		 /* in the file */
+	const uint8_t *map; /* in memory: between reader_stream_map() and reader_stream_unmap() */
+	uint8_t *window;    /* what reader_stream_packet() has read ahead; NULL: nothing */
+	uint64_t window_at; /* in the file */
 	size_t window_bytes, window_room;
 	int is_packed;	  /* file is a STREAM.zst; all sizes are of what is in it */
 	int is_foreign;	  /* not of this trace: it is not read */
@@ -105,28 +105,28 @@ void trace_reader_close(struct trace_reader *reader);
  * -WM_E_TRACE_UNPACKED_SIZE where they are too many for that; an empty one has nothing to map and
  * is fine.
  */
-int stream_map(struct trace_reader *reader, struct trace_stream *stream);
-void stream_unmap(struct trace_stream *stream);
+int reader_stream_map(struct trace_reader *reader, struct trace_stream *stream);
+void reader_stream_unmap(struct trace_stream *stream);
 
 /*
- * Go through a stream's packets once. Only a packed file is read into memory whole. stream_unmap()
- * ends it.
+ * Go through a stream's packets once. Only a packed file is read into memory whole.
+ * reader_stream_unmap() ends it.
  */
-int stream_open(struct trace_reader *reader, struct trace_stream *stream);
+int reader_stream_open(struct trace_reader *reader, struct trace_stream *stream);
 
 /*
  * Read the packet at *offset, and move *offset past it. 1; 0 after the last, or after noting
  * damage.
  */
-int stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
-		  struct trace_packet *packet);
+int reader_stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
+			 struct trace_packet *packet);
 
 /*
  * Step over the packet's next event: its class, where its fields are, and walk.ticks its time.
  * NULL, or why it can't be read; then the walk is somewhere in it.
  */
-const char *packet_event(struct trace_packet *packet, const struct trace_schema *schema,
-			 const struct trace_class **class, const uint8_t **fields);
+const char *reader_packet_event(struct trace_packet *packet, const struct trace_schema *schema,
+				const struct trace_class **class, const uint8_t **fields);
 
 /* The wall clock when the first packet of all began; UINT64_MAX without packets. */
 uint64_t reader_begin_ns(const struct trace_reader *reader);

@@ -65,7 +65,7 @@ static const uint8_t *good_end(struct trace_packet *packet, const struct trace_s
 	const uint8_t *fields, *start;
 
 	while ((start = packet->walk.at) < packet->walk.end)
-		if (packet_event(packet, schema, &class, &fields))
+		if (reader_packet_event(packet, schema, &class, &fields))
 			return start;
 	return start;
 }
@@ -73,7 +73,7 @@ static const uint8_t *good_end(struct trace_packet *packet, const struct trace_s
 /* Shorten the packets that hold what can't be read. Returns how many. */
 static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 {
-	int fd, count = 0, err = stream_open(reader, stream);
+	int fd, count = 0, err = reader_stream_open(reader, stream);
 	struct trace_packet packet;
 	uint64_t offset = 0;
 
@@ -82,7 +82,7 @@ static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 	fd = openat(reader->dir, stream->file, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
-	while (!err && stream_packet(reader, stream, &offset, &packet)) {
+	while (!err && reader_stream_packet(reader, stream, &offset, &packet)) {
 		uint64_t at = packet.offset + offsetof(struct wm_packet, content_bits);
 		uint64_t bits = 8 * (uint64_t)(good_end(&packet, stream_schema(reader, stream)) -
 					       packet.bytes);
@@ -94,7 +94,7 @@ static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 		count++;
 	}
 	close(fd);
-	stream_unmap(stream);
+	reader_stream_unmap(stream);
 	return err ? err : count;
 }
 

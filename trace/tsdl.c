@@ -241,9 +241,9 @@ void tsdl_release(struct tsdl *tsdl)
 			free(tsdl->processes[i].changes[j].to);
 		}
 		free(tsdl->processes[i].changes);
-		for (size_t j = 0; j < tsdl->processes[i].held_count; j++)
-			free(tsdl->processes[i].held[j].name);
-		free(tsdl->processes[i].held);
+		for (size_t j = 0; j < tsdl->processes[i].foreign_count; j++)
+			free(tsdl->processes[i].foreign[j].name);
+		free(tsdl->processes[i].foreign);
 		trace_schema_free(tsdl->processes[i].schema);
 	}
 	free(tsdl->processes);

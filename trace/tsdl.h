@@ -58,10 +58,8 @@ struct tsdl_change {
 	int was_stopped;
 };
 
-/*
- * From when to when, by the wall clock, hits of an event are missing: struct trace_held (writer.h).
- */
-struct tsdl_held {
+/* From when to when, by the wall clock, hits of an event are missing: struct trace_foreign. */
+struct tsdl_foreign {
 	char *name;
 	uint64_t begin_ns, end_ns;
 };
@@ -77,8 +75,8 @@ struct tsdl_process {
 	size_t module_count, module_room;
 	struct tsdl_change *changes; /* in the order of time */
 	size_t change_count, change_room;
-	struct tsdl_held *held;
-	size_t held_count, held_room;
+	struct tsdl_foreign *foreign;
+	size_t foreign_count, foreign_room;
 	/* how it came to be recorded: enum life_kind of trace/process_records.h; 0: unknown */
 	char way;
 	uint64_t begin_ns, end_ns; /* by the wall clock, as the recorder saw it; end 0: unknown */

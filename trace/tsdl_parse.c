@@ -128,29 +128,30 @@ static int add_change(struct tsdl_process *process, const struct lex *lex)
 }
 
 /* "BEGIN_NS END_NS NAME". A line with an end replaces the earlier one without. */
-static int add_held(struct tsdl_process *process, const struct lex *lex)
+static int add_foreign(struct tsdl_process *process, const struct lex *lex)
 {
-	struct tsdl_held held = { 0 };
+	struct tsdl_foreign foreign = { 0 };
 	char *at;
 
-	held.begin_ns = strtoull(lex->text, &at, 10);
-	held.end_ns = strtoull(at, &at, 10);
+	foreign.begin_ns = strtoull(lex->text, &at, 10);
+	foreign.end_ns = strtoull(at, &at, 10);
 	if (*at != ' ')
 		return 0;
-	for (size_t i = process->held_count; i > 0; i--) {
-		struct tsdl_held *before = &process->held[i - 1];
+	for (size_t i = process->foreign_count; i > 0; i--) {
+		struct tsdl_foreign *before = &process->foreign[i - 1];
 
-		if (before->begin_ns == held.begin_ns && !strcmp(before->name, at + 1)) {
-			before->end_ns = held.end_ns;
+		if (before->begin_ns == foreign.begin_ns && !strcmp(before->name, at + 1)) {
+			before->end_ns = foreign.end_ns;
 			return 0;
 		}
 	}
-	if (array_grow(&process->held, &process->held_room, process->held_count + 1, sizeof(held)))
+	if (array_grow(&process->foreign, &process->foreign_room, process->foreign_count + 1,
+		       sizeof(foreign)))
 		return -ENOMEM;
-	held.name = strdup(at + 1);
-	if (!held.name)
+	foreign.name = strdup(at + 1);
+	if (!foreign.name)
 		return -ENOMEM;
-	process->held[process->held_count++] = held;
+	process->foreign[process->foreign_count++] = foreign;
 	return 0;
 }
 
@@ -189,7 +190,7 @@ static int env_of_process(struct parse *parse, const char *key)
 	else if (!strncmp(rest, "_change_", 8) && lex->token == TOKEN_STRING)
 		return add_change(process, lex);
 	else if (!strncmp(rest, "_held_", 6) && lex->token == TOKEN_STRING)
-		return add_held(process, lex);
+		return add_foreign(process, lex);
 	return 0;
 }
 

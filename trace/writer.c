@@ -38,7 +38,7 @@ struct writer_process {
 	struct perf_map_owner owner;
 	uint32_t clock;
 	int is_kernel;
-	uint32_t modules, changes, held;
+	uint32_t modules, changes, foreign;
 	size_t told_bytes; /* of the metadata, for these three */
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
@@ -453,7 +453,7 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 	return 0;
 }
 
-int trace_held_add(struct trace_writer *writer, int process, const struct trace_held *held)
+int trace_foreign_add(struct trace_writer *writer, int process, const struct trace_foreign *foreign)
 {
 	struct writer_process *of = process_of(writer, process);
 	struct text value = { 0 };
@@ -461,9 +461,9 @@ int trace_held_add(struct trace_writer *writer, int process, const struct trace_
 
 	if (!of)
 		return -EINVAL;
-	text_format(&value, "%llu %llu %s", (unsigned long long)held->begin_ns,
-		    (unsigned long long)held->end_ns, held->name);
-	snprintf(key, sizeof(key), "process_%d_held_%u", process, of->held++);
+	text_format(&value, "%llu %llu %s", (unsigned long long)foreign->begin_ns,
+		    (unsigned long long)foreign->end_ns, foreign->name);
+	snprintf(key, sizeof(key), "process_%d_held_%u", process, of->foreign++);
 	env_told(writer, of, key, &value);
 	text_release(&value);
 	return 0;

@@ -128,13 +128,14 @@ struct trace_change {
 };
 
 /* From when to when hits of an event are missing: a breakpoint of another tool was at its place. */
-struct trace_held {
+struct trace_foreign {
 	const char *name;	   /* SUBSYSTEM:EVENT */
 	uint64_t begin_ns, end_ns; /* the wall clock; end_ns 0: it is still there */
 };
 
 /* Note it in the metadata: when it begins, and again with its end. */
-int trace_held_add(struct trace_writer *writer, int process, const struct trace_held *held);
+int trace_foreign_add(struct trace_writer *writer, int process,
+		      const struct trace_foreign *foreign);
 
 /* Note it in the metadata. */
 int trace_change_add(struct trace_writer *writer, int process, const struct trace_change *change);

@@ -7,7 +7,7 @@
  * Intel's manual, volume 2, CPUID leaf 0AH: EAX bits 15 to 8. AMD's, volume 3, leaf 80000022H: EBX
  * bits 3 to 0; before that, 80000001H: ECX bit 23 says six, else there are four.
  */
-unsigned int processor_counters(void)
+unsigned int counters_processor(void)
 {
 	unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0, count = 0;
 

@@ -115,7 +115,7 @@ int operand_before(uint64_t *value, const struct written *exchange, uint64_t at,
 			touched |= (unsigned int)insn.needs | insn.kills;
 			continue;
 		}
-		parts_take(&parts, &insn, code);
+		written_parts_take(&parts, &insn, code);
 		if (filling_of(&parts, &insn, wanted, &filling) ||
 		    (filling.width < 4 && exchange->bytes > filling.width))
 			return -1;

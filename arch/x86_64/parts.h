@@ -34,7 +34,7 @@ struct parts {
 struct insn;
 
 /* Take a decoded instruction apart. `code` is kept. */
-void parts_take(struct parts *parts, const struct insn *insn, const uint8_t *code);
+void written_parts_take(struct parts *parts, const struct insn *insn, const uint8_t *code);
 
 static inline uint64_t reg_of(const ucontext_t *context, unsigned int number)
 {

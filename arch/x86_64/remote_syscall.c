@@ -20,7 +20,7 @@
 
 #define SYSCALL_BYTES 2
 
-extern const char borrow_code[], borrow_code_restore[], borrow_code_data[], borrow_code_end[];
+extern const char remote_code[], remote_code_restore[], remote_code_data[], remote_code_end[];
 
 /* As remote_syscall_code.S has it. */
 struct restored {
@@ -30,7 +30,7 @@ struct restored {
 	uint64_t rip;
 };
 
-int borrow_regs_get(pid_t tid, struct borrow_regs *regs)
+int remote_regs_get(pid_t tid, struct remote_regs *regs)
 {
 	struct iovec iov = { &regs->regs, sizeof(regs->regs) };
 
@@ -40,7 +40,7 @@ int borrow_regs_get(pid_t tid, struct borrow_regs *regs)
 	return iov.iov_len == sizeof(regs->regs) ? 0 : -ENOTSUP;
 }
 
-int borrow_regs_set(pid_t tid, const struct borrow_regs *regs)
+int remote_regs_set(pid_t tid, const struct remote_regs *regs)
 {
 	struct user_regs_struct copy = regs->regs;
 	struct iovec iov = { &copy, sizeof(copy) };
@@ -48,32 +48,32 @@ int borrow_regs_set(pid_t tid, const struct borrow_regs *regs)
 	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -errno : 0;
 }
 
-uint64_t borrow_regs_pc(const struct borrow_regs *regs)
+uint64_t remote_regs_pc(const struct remote_regs *regs)
 {
 	return regs->regs.rip;
 }
 
-uint64_t borrow_regs_stack(const struct borrow_regs *regs)
+uint64_t remote_regs_stack(const struct remote_regs *regs)
 {
 	return regs->regs.rsp;
 }
 
-void borrow_regs_stack_set(struct borrow_regs *regs, uint64_t stack)
+void remote_regs_stack_set(struct remote_regs *regs, uint64_t stack)
 {
 	regs->regs.rsp = stack;
 }
 
-uint64_t borrow_regs_thread_pointer(const struct borrow_regs *regs)
+uint64_t remote_regs_thread_pointer(const struct remote_regs *regs)
 {
 	return regs->regs.fs_base;
 }
 
-long borrow_regs_call_number(const struct borrow_regs *regs)
+long remote_regs_call_number(const struct remote_regs *regs)
 {
 	return (long)regs->regs.orig_rax;
 }
 
-int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack)
+int remote_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack)
 {
 	/*
 	 * struct rt_sigframe of arch/x86/include/asm/sigframe.h: where to return to, then the
@@ -89,12 +89,12 @@ int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, ui
 	return 1;
 }
 
-long borrow_regs_result(const struct borrow_regs *regs)
+long remote_regs_result(const struct remote_regs *regs)
 {
 	return (long)regs->regs.rax;
 }
 
-int borrow_regs_restart(struct borrow_regs *regs)
+int remote_regs_restart(struct remote_regs *regs)
 {
 	if ((long)regs->regs.rax != -EINTR || !restart_is_wanted(regs->regs.orig_rax))
 		return 0;
@@ -102,19 +102,19 @@ int borrow_regs_restart(struct borrow_regs *regs)
 	return 1;
 }
 
-size_t borrow_code_bytes(void)
+size_t remote_code_bytes(void)
 {
-	return (size_t)(borrow_code_end - borrow_code);
+	return (size_t)(remote_code_end - remote_code);
 }
 
-const void *borrow_code_head(void)
+const void *remote_code_head(void)
 {
-	return borrow_code;
+	return remote_code;
 }
 
-size_t borrow_restore_offset(void)
+size_t remote_restore_offset(void)
 {
-	return (size_t)(borrow_code_restore - borrow_code);
+	return (size_t)(remote_code_restore - remote_code);
 }
 
 /* arch/x86/kernel/signal.c, arch_do_signal_or_restart(), where there is no signal to deliver. */
@@ -138,7 +138,7 @@ static void syscall_restart(struct user_regs_struct *regs)
 	}
 }
 
-int borrow_regs_in_call(const struct borrow_regs *regs)
+int remote_regs_in_call(const struct remote_regs *regs)
 {
 	struct user_regs_struct restarted = regs->regs;
 
@@ -146,12 +146,12 @@ int borrow_regs_in_call(const struct borrow_regs *regs)
 	return restarted.rip != regs->regs.rip;
 }
 
-void borrow_regs_anew(struct borrow_regs *regs)
+void remote_regs_anew(struct remote_regs *regs)
 {
 	syscall_restart(&regs->regs);
 }
 
-void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask)
+void remote_code_fill(void *code, const struct remote_regs *saved, uint64_t mask)
 {
 	struct user_regs_struct regs = saved->regs;
 	struct restored restored;
@@ -178,11 +178,11 @@ void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask
 		.r15 = regs.r15,
 		.rip = regs.rip,
 	};
-	memcpy(code, borrow_code, borrow_code_bytes());
-	memcpy((char *)code + (borrow_code_data - borrow_code), &restored, sizeof(restored));
+	memcpy(code, remote_code, remote_code_bytes());
+	memcpy((char *)code + (remote_code_data - remote_code), &restored, sizeof(restored));
 }
 
-void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
+void remote_regs_call(struct remote_regs *regs, const struct remote_regs *saved, uint64_t at,
 		      long number, const uint64_t arguments[6])
 {
 	*regs = *saved;
@@ -200,12 +200,12 @@ void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved,
 	regs->regs.eflags &= ~(0x100ull | 0x400ull | 0x40000ull);
 }
 
-void borrow_regs_clone(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
+void remote_regs_clone(struct remote_regs *regs, const struct remote_regs *saved, uint64_t at,
 		       uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
 		       uint64_t data)
 {
 	const uint64_t arguments[6] = { flags, stack, tid_at, tid_at, thread_pointer, 0 };
 
-	borrow_regs_call(regs, saved, at, SYS_clone, arguments);
+	remote_regs_call(regs, saved, at, SYS_clone, arguments);
 	regs->regs.rbx = data;
 }

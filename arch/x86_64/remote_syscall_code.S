@@ -6,13 +6,13 @@
  * Flags are loaded by popping them from the data, at a time when all signals are blocked: no
  * handler can run on that stack. `mov` keeps flags, and so does `syscall` on its return.
  */
-	.section .rodata.borrow, "a"
-	.globl borrow_code, borrow_code_restore, borrow_code_data, borrow_code_end
-	.hidden borrow_code, borrow_code_restore, borrow_code_data, borrow_code_end
+	.section .rodata.remote, "a"
+	.globl remote_code, remote_code_restore, remote_code_data, remote_code_end
+	.hidden remote_code, remote_code_restore, remote_code_data, remote_code_end
 	.balign 16
-borrow_code:
+remote_code:
 	syscall
-borrow_code_restore:
+remote_code_restore:
 	lea	flags(%rip), %rsp
 	popfq
 	mov	saved_rsp(%rip), %rsp
@@ -40,7 +40,7 @@ borrow_code_restore:
 	jmp	*saved_rip(%rip)
 
 	.balign 8
-borrow_code_data:		/* struct restored, remote_syscall.c */
+remote_code_data:		/* struct restored, remote_syscall.c */
 mask:		.quad 0
 flags:		.quad 0
 saved_rsp:	.quad 0
@@ -60,5 +60,5 @@ saved_r13:	.quad 0
 saved_r14:	.quad 0
 saved_r15:	.quad 0
 saved_rip:	.quad 0
-borrow_code_end:
+remote_code_end:
 	.section .note.GNU-stack, "", @progbits

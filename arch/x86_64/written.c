@@ -81,7 +81,7 @@ static int is_prefix(uint8_t byte)
 	       byte == 0x65;
 }
 
-void parts_take(struct parts *parts, const struct insn *insn, const uint8_t *code)
+void written_parts_take(struct parts *parts, const struct insn *insn, const uint8_t *code)
 {
 	unsigned int at = 0;
 
@@ -417,7 +417,7 @@ static int decode(struct insn *insn, struct parts *parts, const uint8_t *code, s
 	*written = (struct written){ 0 };
 	if (insn_decode(insn, code, bytes, 0, 0))
 		return -1;
-	parts_take(parts, insn, code);
+	written_parts_take(parts, insn, code);
 	written->is_locked = parts->is_locked;
 	return 0;
 }

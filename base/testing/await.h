@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define AWAIT_S 20
-#define AWAIT_NAP_NS 1000000 /* the longest; the first ones are shorter */
+#define AWAIT_POLL_NS 1000000 /* the longest; the first ones are shorter */
 
 struct await {
 	long polls;
@@ -23,11 +23,12 @@ struct await {
 /* Sleeps before the next poll. Returns 0 instead when the time is over. */
 static inline int await_again(struct await *await)
 {
-	long nap_ns = await->polls++ * 10000;
-	struct timespec now, left = { .tv_nsec = nap_ns < AWAIT_NAP_NS ? nap_ns : AWAIT_NAP_NS };
+	long poll_ns = await->polls++ * 10000;
+	struct timespec now,
+		left = { .tv_nsec = poll_ns < AWAIT_POLL_NS ? poll_ns : AWAIT_POLL_NS };
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!nap_ns)
+	if (!poll_ns)
 		await->end_s = now.tv_sec + AWAIT_S;
 	if (now.tv_sec >= await->end_s)
 		return 0;

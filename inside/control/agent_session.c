@@ -6,7 +6,7 @@
 #include "inside/control/hello.h"
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
-#include "inside/control/owed.h"
+#include "inside/control/pending_modules.h"
 #include "inside/control/patching.h"
 #include "inside/control/quiet.h"
 #include "inside/control/report.h"
@@ -60,7 +60,7 @@ void session_forked(uint32_t lanes, int incomplete)
 
 		if (lanes & 1u << i) {
 			session->state = SESSION_INHERITED;
-			session->owes_go = session->follows_modules = 0;
+			session->awaits_go = session->follows_modules = 0;
 		} else {
 			*session = (struct session){ 0 };
 		}
@@ -157,10 +157,10 @@ int session_add(int fd, unsigned int flags, const char *tool)
 		return error;
 	}
 	report_lane_new(session_lane(session));
-	owed_clear(session_lane(session));
+	pending_modules_clear(session_lane(session));
 	*session = (struct session){ .fd = fd,
 				     .state = SESSION_GREETED,
-				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
+				     .awaits_go = (flags & SESSION_LAUNCHED) != 0 };
 	if (tool && strlen(tool) < sizeof session->came)
 		strcpy(session->came, tool);
 	registry_replace(session_lane(session), session_inherited(tool));
@@ -200,11 +200,11 @@ static void begin_closing(struct session *session)
 	session->fd = -1;
 	session->tool[0] = 0;
 	session->follows_modules = 0;
-	owed_clear(session_lane(session)); /* its loading threads wait no longer */
+	pending_modules_clear(session_lane(session)); /* its loading threads wait no longer */
 	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
-	if (session->owes_go && session_count() > 1)
+	if (session->awaits_go && session_count() > 1)
 		wait_go_over();
-	session->owes_go = 0;
+	session->awaits_go = 0;
 	if (session->state == SESSION_GREETED) {
 		session->state = SESSION_FREE; /* no rules and no store: no thread can be in it */
 		return;
@@ -259,7 +259,7 @@ static void serve_session(struct session *session)
 		return;
 	}
 	/* a tool that asks for something is at work on it */
-	if (session->owes_go)
+	if (session->awaits_go)
 		wait_renew(CONTROL_WAIT_MS);
 	wait_serving(1);
 	begin_ns = lock_now_ns();
@@ -277,7 +277,7 @@ static void serve_session(struct session *session)
 		wait_go_over();
 		leave_parent(session);
 	}
-	registry_reap(0, 0); /* what can be freed now; the rest at a later tick */
+	planning_reap(0, 0); /* what can be freed now; the rest at a later tick */
 }
 
 void session_poll_fds(struct pollfd fds[SESSIONS_MAX])
@@ -294,10 +294,10 @@ void session_serve(const struct pollfd fds[SESSIONS_MAX])
 	}
 }
 
-int session_any_owes(void)
+int session_any_pending(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (session_follows_modules(i) && owed_waits(i))
+		if (session_follows_modules(i) && pending_modules_waits(i))
 			return 1;
 	}
 	return 0;
@@ -317,16 +317,16 @@ void session_forgive_seen(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (session_follows_modules(i))
-			owed_forgive(i, report_late);
+			pending_modules_forgive(i, report_late);
 	}
 }
 
 void session_forgive_go(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (sessions[i].owes_go && session_fd(i) >= 0)
+		if (sessions[i].awaits_go && session_fd(i) >= 0)
 			report_late(i, 0);
-		sessions[i].owes_go = 0;
+		sessions[i].awaits_go = 0;
 	}
 }
 

@@ -12,8 +12,8 @@
 #include <poll.h>
 #include <stdint.h>
 
-/* Whether a thread in the loader is to wait for some session (owed.h). */
-int session_any_owes(void);
+/* Whether a thread in the loader is to wait for some session (pending_modules.h). */
+int session_any_pending(void);
 
 /* Notify the sessions that owe a SEEN that no thread waits for it any longer; likewise GO. */
 void session_forgive_seen(void);

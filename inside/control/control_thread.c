@@ -149,7 +149,7 @@ static void scan_if_asked(void)
 		scan_is_due = session_rescan() != 0;
 		scanned = asked;
 	}
-	if (session_any_owes() && lock_now_ns() < wait_load_end_ns(seen_since_ns))
+	if (session_any_pending() && lock_now_ns() < wait_load_end_ns(seen_since_ns))
 		return;
 	session_forgive_seen();
 	wait_load_over(seen_since_ns);
@@ -185,7 +185,7 @@ static void tick(void)
 	listen_tick();
 	store_sweep();
 	session_tick();
-	registry_reap(0, 0);
+	planning_reap(0, 0);
 	cost_counters_reap(0);
 	if (!hook_is_placed() || scan_is_due)
 		scan_is_due = session_rescan() != 0;
@@ -208,7 +208,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	int wait_ms = looking_wait_ms(*next_tick_ns);
 	int permits_ms = permits_give();
 
-	_Static_assert(SESSIONS_MAX + 2 <= REST_FDS_MAX, "all that is rested on");
+	_Static_assert(SESSIONS_MAX + 2 <= IDLE_FDS_MAX, "all that is rested on");
 	if (permits_ms >= 0 && permits_ms < wait_ms)
 		wait_ms = permits_ms;
 	report_if_late(); /* asked before there was a thread to wake */
@@ -216,7 +216,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
-	if (rest_poll(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
+	if (idle_poll(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
 		/* if it fails, that wake was answered already */
 		if (fds[SESSIONS_MAX].revents)
 			(void)!kernel_read(wake_fd, &info, sizeof info);
@@ -249,7 +249,7 @@ static uint32_t take_wants(uint64_t *greet_until_ns)
 			if (error)
 				session_unreached(control.tools[i], error);
 		}
-		if (!session_any_owes_go())
+		if (!session_any_awaits_go())
 			wait_go_over(); /* no tool is to let the program go */
 	}
 	if (wants & CONTROL_WANT_GREET) {
@@ -355,7 +355,7 @@ static void *control_main(void *unused)
 	int wake_fd, error;
 
 	(void)unused;
-	hit_guard_at = HIT_GUARD_FOR_GOOD; /* what this thread does is no event */
+	reentrancy_guard_at = REENTRANCY_GUARD_FOR_GOOD; /* what this thread does is no event */
 	thread_block_signals();
 	arena_learn_stacks();
 	error = thread_own_descriptors();
@@ -416,7 +416,7 @@ static void *keeper_main(void *unused)
 	int error;
 
 	(void)unused;
-	hit_guard_at = HIT_GUARD_FOR_GOOD;
+	reentrancy_guard_at = REENTRANCY_GUARD_FOR_GOOD;
 	control_keeper = kernel_gettid();
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", (long)CONTROL_NAMED, 0);
 	error = make_thread(control_main, &thread);
@@ -429,7 +429,7 @@ static void *keeper_main(void *unused)
 	}
 	pthread_join(thread, NULL);
 	/* the program's exit handlers may run in this thread */
-	hit_guard_at = 0;
+	reentrancy_guard_at = 0;
 	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
 	return NULL;
 }

@@ -149,7 +149,7 @@ void detours_adopted(const struct text *text)
 	 * another tool's byte may be in place since the fork, and the child may end before the next
 	 * look
 	 */
-	look(text);
+	foreign_bytes_look(text);
 }
 
 void detours_let_go(unsigned int lane, const struct text *text, struct change *change)

@@ -77,32 +77,32 @@ static void wait_for_tool(unsigned int usual_ms)
 
 static void before(void)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	int error;
 
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	error = errno;
 	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	is_inside = store_self_is_inside();
 	followed = is_inside ? 0 : store_forking(session_followed(), has_lock);
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	errno = error;
 }
 
 static void parent(void)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	int error;
 
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	error = errno;
 	if (has_lock) {
 		store_forking_end();
 		lock_release(&agent_lock);
 	}
 	has_lock = 0;
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	errno = error;
 }
 
@@ -114,13 +114,13 @@ static void parent(void)
 static void child(void)
 {
 	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	unsigned int count;
 	int error, is_whole, why = 0;
 	int was_watched = watch_any_live();
 	unsigned int usual_ms = FORK_GO_WAIT_MS;
 
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	error = errno;
 	count = session_tool_paths(paths);
 	if (store_is_silent(followed, FORK_ALONE_WAIT_MS))
@@ -156,7 +156,7 @@ static void child(void)
 		session_unreached(paths[i], why);
 	store_forked_end();
 	has_lock = 0;
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	errno = error;
 }
 

@@ -60,7 +60,7 @@ void looking_do(const struct text *text)
 	 * the form "first" is dangerous as soon as a uprobe has gone, however little runs meanwhile
 	 */
 	if (!is_frozen && (have_others_run() || foreign_bytes_is_urgent())) {
-		look(text);
+		foreign_bytes_look(text);
 		restored_look(text);
 	}
 	/*

@@ -2,7 +2,7 @@
 #include "inside/control/quiet.h"
 
 #include "inside/control/detours.h"
-#include "inside/control/owed.h"
+#include "inside/control/pending_modules.h"
 #include "inside/control/patching.h"
 #include "inside/control/report.h"
 #include "inside/detour/foreign_bytes.h"
@@ -46,11 +46,11 @@ int quiet_session(struct session *session, struct change *change, unsigned int t
 		return error;
 	session->is_quiet = 1;
 	session->follows_modules = 0; /* until it commits again */
-	owed_clear(session_lane(session));
+	pending_modules_clear(session_lane(session));
 	session->set = 0;
 	/* report what another tool did since the last look while the tool is still connected */
 	if (session->fd >= 0 && !registry_is_frozen(session_text))
-		look(session_text);
+		foreign_bytes_look(session_text);
 	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
 	watch_release(session_lane(session), session->fd < 0);
 	detours_let_go(session_lane(session), session_text, change);

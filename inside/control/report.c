@@ -2,7 +2,7 @@
 #include "inside/control/report.h"
 
 #include "inside/control/message.h"
-#include "inside/control/owed.h"
+#include "inside/control/pending_modules.h"
 #include "inside/control/queue.h"
 #include "inside/control/session_table.h"
 #include "inside/marker/cost.h"
@@ -139,11 +139,11 @@ static void report_refused(unsigned int lane, const struct refusal *refusal)
 	report(lane, CONTROL_REFUSED, &body, sizeof body, texts, bytes);
 }
 
-static void report_held(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns)
+static void report_foreign(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns)
 {
-	struct control_held held = { .id = id, .begin_ns = begin_ns, .end_ns = end_ns };
+	struct control_foreign held = { .id = id, .begin_ns = begin_ns, .end_ns = end_ns };
 
-	report(lane, CONTROL_HELD, &held, sizeof held, NULL, 0);
+	report(lane, CONTROL_FOREIGN, &held, sizeof held, NULL, 0);
 }
 
 /* A module's markers can't be used: say so in the shape of a site's text. */
@@ -191,7 +191,7 @@ static void report_module(const struct module *module, int gone)
 			continue;
 		report_module_to(lane, module, gone);
 		if (follows && !gone)
-			owed_add(lane, module->base);
+			pending_modules_add(lane, module->base);
 	}
 }
 
@@ -213,7 +213,7 @@ _Static_assert(CONTROL_HITS_UNKNOWN == UINT64_MAX, "what store_hits() says");
 const struct registry_listener report_listener = {
 	.event = report_event,
 	.refused = report_refused,
-	.held = report_held,
+	.held = report_foreign,
 	.module = report_module,
 	.flush = report_flush,
 };

@@ -6,7 +6,7 @@
 #include "inside/control/detours.h"
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
-#include "inside/control/owed.h"
+#include "inside/control/pending_modules.h"
 #include "inside/control/patching.h"
 #include "inside/control/quiet.h"
 #include "inside/control/report.h"
@@ -148,7 +148,7 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 		registry_follow(session_text);
 	if (message->type == CONTROL_COMMIT) {
 		wait_renew(COMMIT_MS);
-		if (session->uncommitted && owed_waits(session_lane(session)))
+		if (session->uncommitted && pending_modules_waits(session_lane(session)))
 			wait_load_renew(COMMIT_MS);
 		session->uncommitted = 0;
 	}
@@ -214,7 +214,7 @@ static int serve_seen(struct session *session, const struct wm_message *message,
 	if (message->bytes < sizeof seen)
 		return -WM_E_PROTOCOL;
 	memcpy(&seen, body, sizeof seen);
-	owed_seen(session_lane(session), seen.base);
+	pending_modules_seen(session_lane(session), seen.base);
 	return 0;
 }
 
@@ -281,7 +281,7 @@ static int serve_wait(struct session *session, const struct wm_message *message,
 	memcpy(&wait, body, bytes);
 	if (!wait.base)
 		wait_renew(wait.ms);
-	else if (owed_got_on(session_lane(session), wait.base, wait.done))
+	else if (pending_modules_progress(session_lane(session), wait.base, wait.done))
 		wait_load_renew(wait.ms < CONTROL_WAIT_MS ? wait.ms : CONTROL_WAIT_MS);
 	return 1;
 }
@@ -327,7 +327,7 @@ int request_serve(struct session *session, const struct wm_message *message, str
 	case CONTROL_WAIT:
 		return serve_wait(session, message, body);
 	case CONTROL_GO:
-		session->owes_go = 0;
+		session->awaits_go = 0;
 		return 0; /* once the answer is sent: the program may end right then */
 	case CONTROL_QUIET:
 	case CONTROL_LEAVE:

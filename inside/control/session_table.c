@@ -53,10 +53,10 @@ uint64_t session_set(unsigned int lane)
 		       : 0;
 }
 
-int session_any_owes_go(void)
+int session_any_awaits_go(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (sessions[i].owes_go && session_fd(i) >= 0)
+		if (sessions[i].awaits_go && session_fd(i) >= 0)
 			return 1;
 	}
 	return 0;

@@ -53,7 +53,7 @@ struct session {
 	char tool[SESSION_PATH_BYTES]; /* where forked children find it; "" */
 	char came[SESSION_PATH_BYTES]; /* the path that we connected to; "" */
 	uint64_t set;		       /* what it has placed */
-	int owes_go;		       /* the program waits for its GO */
+	int awaits_go;		       /* the program waits for its GO */
 	int is_quiet;	      /* QUIET, and nothing was armed since: it follows no new children */
 	int follows_modules;  /* after COMMIT: notify it of new modules */
 	uint32_t uncommitted; /* places that were prepared since its last COMMIT */
@@ -73,7 +73,7 @@ unsigned int session_count(void);
 int session_any_opened(void);
 
 /* Whether the program waits for GO of some session. */
-int session_any_owes_go(void);
+int session_any_awaits_go(void);
 
 /* The socket of a lane's session, or -1. */
 int session_fd(unsigned int lane);

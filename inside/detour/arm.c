@@ -67,7 +67,7 @@ static int publish_event(struct detour *detour, int i)
 	if (!detour_has_event(detour, i))
 		return 0;
 	detour->events[i].lanes = detour->lanes;
-	return plan_publish(&detour->events[i]);
+	return planning_publish(&detour->events[i]);
 }
 
 static int publish(struct detour *detour)
@@ -88,8 +88,8 @@ static void lose(struct detour *detour, int error)
 		if (lanes & 1u << lane)
 			report_refused(detour, lane);
 	/* no memory for a smaller plan: rather none */
-	plan_drop(&detour->events[1]);
-	plan_drop(&detour->events[0]);
+	planning_drop(&detour->events[1]);
+	planning_drop(&detour->events[0]);
 }
 
 /* Plans for those that still want one. Never fails where no session wants one. */
@@ -148,7 +148,7 @@ static int take_prepared(unsigned int lane, struct detour_result *result)
 static void settle_chain(const struct text *text, struct detour *head, unsigned int lane,
 			 struct detour_result *result)
 {
-	int waits_for_tool = head->error == -WM_E_SITE_HELD && !detour_is_guard(head);
+	int waits_for_tool = head->error == -WM_E_SITE_FOREIGN && !detour_is_guard(head);
 
 	for (struct detour *d = head; d; d = d->next_member) {
 		int is_event = !detour_is_guard(d);
@@ -281,7 +281,7 @@ static uint32_t disarm(const struct text *text, int (*which)(const struct detour
 		left += site->detour->is_armed;
 		waits |= site->detour->is_armed &&
 			 (site_is_passing(error) || site->error == -WM_E_DETOUR_BUSY ||
-			  site->error == -WM_E_SITE_HELD);
+			  site->error == -WM_E_SITE_FOREIGN);
 	}
 	list_free(&list);
 	return left;
@@ -376,8 +376,8 @@ static void module_gone(const struct module *module)
 		d->is_counted_up = 0;
 		d->prepared = 0;
 		d->lanes = 0;
-		plan_drop(&d->events[0]);
-		plan_drop(&d->events[1]);
+		planning_drop(&d->events[0]);
+		planning_drop(&d->events[1]);
 	}
 }
 
@@ -397,8 +397,8 @@ void detour_forked(int whole, uint32_t lanes)
 
 			if (whole && kept != d->events[i].lanes) {
 				d->events[i].lanes = kept;
-				if (plan_publish(&d->events[i]))
-					plan_drop(&d->events[i]);
+				if (planning_publish(&d->events[i]))
+					planning_drop(&d->events[i]);
 			} else if (!kept) {
 				__atomic_store_n(&d->events[i].hit.plan, NULL, __ATOMIC_RELEASE);
 			}
@@ -427,7 +427,7 @@ uint32_t detour_adopt(unsigned int from, unsigned int to)
 		for (int i = 0; i < 2; i++)
 			d->events[i].ids[to] = d->events[i].ids[from];
 		d->lanes = (d->lanes & ~bit) | 1u << to;
-		foreign_bytes_armed(d->head, d->head->is_held, to);
+		foreign_bytes_armed(d->head, d->head->is_foreign, to);
 		if (publish(d))
 			withdraw(d, 1u << to);
 		else

@@ -42,8 +42,8 @@ static int is_inert(const struct detour *detour)
 }
 
 /* Whether other detours are in the way. Removes detours that no session wants any more. */
-static int check_held(const struct text *text, uintptr_t start, uintptr_t end,
-		      const struct detour *head)
+static int check_foreign(const struct text *text, uintptr_t start, uintptr_t end,
+			 const struct detour *head)
 {
 	if (table_overlap(start, end, head, is_wanted))
 		return -WM_E_DETOUR_TAKEN;
@@ -112,7 +112,7 @@ static int check_place(const struct text *text, const struct control_detour *rec
 	/* the bytes there are this chain's own */
 	if (head && head->is_armed)
 		return 0;
-	error = check_held(text, record->address, end, head);
+	error = check_foreign(text, record->address, end, head);
 	if (error)
 		return error;
 	if (hook_stands_in(record->address, end))
@@ -422,8 +422,8 @@ static int take_form(const struct text *text, unsigned int lane, struct choice *
 	return error;
 }
 
-static int take(const struct text *text, unsigned int lane, struct choice *choices,
-		unsigned int count, struct detour_refusal *refusal)
+static int choice_take(const struct text *text, unsigned int lane, struct choice *choices,
+		       unsigned int count, struct detour_refusal *refusal)
 {
 	int reported = -WM_E_PUN_TAKEN, error = -ENOENT;
 
@@ -469,7 +469,7 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		error = check_semaphore(records);
 	}
 	if (!error)
-		error = take(text, lane, choices, count, refusal);
+		error = choice_take(text, lane, choices, count, refusal);
 	refusal->error = error;
 	return error;
 }

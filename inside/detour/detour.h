@@ -43,8 +43,8 @@ struct detour {
 	uint8_t prot;	  /* of the text that it is in */
 	/* a head: the jump is in place, or will be again when another tool has gone */
 	uint8_t is_armed;
-	uint8_t is_held; /* an armed head: the last look did not find its jump (foreign_bytes.h) */
-	uint8_t is_lost; /* likewise: the file's bytes are there */
+	uint8_t is_foreign; /* an armed head: its jump was gone at the last look (foreign_bytes.h) */
+	uint8_t is_lost;    /* likewise: the file's bytes are there */
 	uint8_t is_astray;     /* a head that is armed: its jump leads to memory of the program's */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
@@ -90,7 +90,7 @@ enum jump_state {
 	JUMP_FILE_BYTES, /* the file's bytes */
 	JUMP_STORED,	 /* ours */
 	JUMP_ASTRAY,	 /* likewise, but what its distance ends in has changed */
-	JUMP_HELD,	 /* another tool's byte is the first, the others are one or the other */
+	JUMP_FOREIGN,	 /* another tool's byte is the first, the others are one or the other */
 	JUMP_OTHER,	 /* something else */
 };
 
@@ -121,7 +121,7 @@ static inline enum jump_state detour_jump_state(const struct detour *head, const
 		return is_kept ? JUMP_STORED : JUMP_ASTRAY;
 	if (is_file && found[0] == record->original[0])
 		return is_kept ? JUMP_FILE_BYTES : JUMP_OTHER;
-	return (is_jump || is_file) && is_kept ? JUMP_HELD : JUMP_OTHER;
+	return (is_jump || is_file) && is_kept ? JUMP_FOREIGN : JUMP_OTHER;
 }
 
 /* Bytes to store from the instruction's address + `at` on; count 0: none. */
@@ -142,9 +142,9 @@ static inline int detour_choose(const struct detour *head, int arm, const uint8_
 	*store = (struct detour_store){ 0 };
 	if (state == JUMP_ASTRAY && !arm)
 		state = JUMP_STORED;
-	if (state == JUMP_HELD && arm)
-		return -WM_E_SITE_HELD;
-	if (state == JUMP_HELD) /* the first byte is the other tool's */
+	if (state == JUMP_FOREIGN && arm)
+		return -WM_E_SITE_FOREIGN;
+	if (state == JUMP_FOREIGN) /* the first byte is the other tool's */
 		*store = (struct detour_store){ original + first, first,
 						jump->at + jump->count - first };
 	else if (state != JUMP_FILE_BYTES && state != JUMP_STORED)

@@ -366,22 +366,22 @@ static void on_signal(int number)
 
 Test(detour, what_the_agent_calls_is_no_event_but_what_a_handler_calls_is)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 
 	trial_begin();
 	trial_arm_detour(&trial_victim_wish);
 	signal(SIGUSR1, on_signal);
 	trial_victim(1);
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	trial_victim(2);
 	raise(SIGUSR1);
 	trial_victim(3);
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	cr_assert_eq(trial_events(0), 2);
 	cr_assert_eq(trial_last[0], 7);
-	hit_guard_at = HIT_GUARD_FOR_GOOD;
+	reentrancy_guard_at = REENTRANCY_GUARD_FOR_GOOD;
 	trial_victim(4);
-	hit_guard_at = 0;
+	reentrancy_guard_at = 0;
 	cr_assert_eq(trial_events(0), 2);
 }
 
@@ -395,12 +395,12 @@ static void leave_by_jump(int number)
 
 static __attribute__((noinline)) void begin_and_leave(void)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	trial_victim(2);
 	raise(SIGUSR1);
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 }
 
 /* Deeper on the stack than begin_and_leave() was. */

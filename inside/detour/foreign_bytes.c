@@ -26,9 +26,9 @@ _Static_assert(DETOUR_INSN_MAX + DETOUR_KEPT_MAX <= COMPARE_BYTES_MAX,
 	       "an item holds all that a head owns");
 
 static uint64_t looked_ns; /* when the last look began */
-static int any_armed, any_first, held_changed;
+static int any_armed, any_first, foreign_changed;
 static int is_stale; /* some are armed, disarmed or wanted that were not when they were collected */
-static size_t held_count;
+static size_t foreign_count;
 
 void foreign_bytes_changed(void)
 {
@@ -48,8 +48,8 @@ int foreign_bytes_is_urgent(void)
 void foreign_bytes_forget(struct detour *head)
 {
 	is_stale = 1;
-	held_count -= head->is_held;
-	head->is_held = 0;
+	foreign_count -= head->is_foreign;
+	head->is_foreign = 0;
 	head->held_ns = 0;
 }
 
@@ -71,36 +71,36 @@ static void release(struct detour *head)
 {
 	uint64_t now_ns = lock_now_ns();
 
-	head->is_held = 0;
-	held_count--;
-	held_changed = 1;
+	head->is_foreign = 0;
+	foreign_count--;
+	foreign_changed = 1;
 	report(head, UINT32_MAX, now_ns);
 	head->held_ns = now_ns;
 }
 
 void foreign_bytes_end(struct detour *head)
 {
-	if (head->is_held)
+	if (head->is_foreign)
 		release(head);
 	foreign_bytes_forget(head);
 }
 
 static void begin_hold(struct detour *head)
 {
-	head->is_held = 1;
-	held_count++;
-	held_changed = 1;
+	head->is_foreign = 1;
+	foreign_count++;
+	foreign_changed = 1;
 	report(head, UINT32_MAX, 0);
 }
 
-void foreign_bytes_armed(struct detour *head, int is_held, unsigned int lane)
+void foreign_bytes_armed(struct detour *head, int is_foreign, unsigned int lane)
 {
 	is_stale = any_armed = 1;
 	head->is_armed = 1;
-	if (!is_held && head->is_held) {
+	if (!is_foreign && head->is_foreign) {
 		release(head);
-	} else if (is_held == head->is_held) {
-		if (is_held)
+	} else if (is_foreign == head->is_foreign) {
+		if (is_foreign)
 			report(head, 1u << lane, 0);
 	} else {
 		head->held_ns = lock_now_ns();
@@ -223,9 +223,9 @@ static void judge(void *owner, const uint8_t *found, void *data)
 		return;
 	if (state == JUMP_ASTRAY)
 		go_astray(round, head);
-	else if (!head->is_held)
+	else if (!head->is_foreign)
 		hold(head);
-	if (state == JUMP_HELD)
+	if (state == JUMP_FOREIGN)
 		put_rest_back(round->text, head);
 	head->is_lost = state == JUMP_FILE_BYTES;
 	round->any_lost |= head->is_lost;
@@ -256,7 +256,7 @@ static void take_away_astray(const struct text *text)
 		head->is_astray = 0;
 		if (!list.sites[i].is_done)
 			continue;
-		if (!head->is_held)
+		if (!head->is_foreign)
 			hold(head);
 		/* what its distance ends in may be changed back */
 		head->is_armed = !landing_error(&head->jump);
@@ -273,19 +273,19 @@ static void release_returned(const struct text *text)
 	for (size_t i = 0; i < armed.count; i++) {
 		struct detour *head = armed.items[i].owner;
 
-		if (head->is_held && site_look(text, head, found) == JUMP_STORED)
+		if (head->is_foreign && site_look(text, head, found) == JUMP_STORED)
 			release(head);
 	}
 }
 
 static void flush(void)
 {
-	if (held_changed && registry_listener)
+	if (foreign_changed && registry_listener)
 		registry_listener->flush();
-	held_changed = 0;
+	foreign_changed = 0;
 }
 
-void look(const struct text *text)
+void foreign_bytes_look(const struct text *text)
 {
 	struct round round = { text, 0, 0 };
 	uint64_t begin_ns = lock_now_ns();
@@ -294,7 +294,7 @@ void look(const struct text *text)
 		collect();
 	if (!armed.count)
 		return;
-	if (held_count)
+	if (foreign_count)
 		release_returned(text);
 	compare_run(text, &armed, judge, &round);
 	if (round.any_astray)

@@ -13,7 +13,7 @@
 	90 /* between looks while anything is armed: within 100 is promised for some 15,000 sites */
 
 /* The head is armed now for the events of a lane; is_held: as soon as another tool has gone. */
-void foreign_bytes_armed(struct detour *head, int is_held, unsigned int lane);
+void foreign_bytes_armed(struct detour *head, int is_foreign, unsigned int lane);
 
 /*
  * The head is no longer armed: a missed interval ends here. foreign_bytes_forget(), for a forked
@@ -26,7 +26,7 @@ void foreign_bytes_forget(struct detour *head);
 void foreign_bytes_changed(void);
 
 /* Compare all that are armed; store again what went. */
-void look(const struct text *text);
+void foreign_bytes_look(const struct text *text);
 
 /* Compare where they lead: who maps other memory there has its jumps taken away. */
 void foreign_bytes_landings(const struct text *text);

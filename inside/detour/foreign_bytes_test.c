@@ -63,7 +63,7 @@ static void begin_armed(int form)
 static void look_now(void)
 {
 	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
-	look(&trial_text);
+	foreign_bytes_look(&trial_text);
 	lock_release(&agent_lock);
 }
 
@@ -130,22 +130,22 @@ static void come_and_go(int form)
 	cr_assert_eq(trial_told.holds, 2);
 }
 
-Test(look, byte_form_is_stored_again_after_breakpoint)
+Test(foreign_bytes_look, byte_form_is_stored_again_after_breakpoint)
 {
 	come_and_go(0);
 }
 
-Test(look, behind_form_is_stored_again_after_breakpoint)
+Test(foreign_bytes_look, behind_form_is_stored_again_after_breakpoint)
 {
 	come_and_go(1);
 }
 
-Test(look, first_form_is_stored_again_after_breakpoint)
+Test(foreign_bytes_look, first_form_is_stored_again_after_breakpoint)
 {
 	come_and_go(2);
 }
 
-Test(look, breakpoint_between_two_looks_is_reported)
+Test(foreign_bytes_look, breakpoint_between_two_looks_is_reported)
 {
 	uint64_t before_ns, looked_ns;
 
@@ -160,7 +160,7 @@ Test(look, breakpoint_between_two_looks_is_reported)
 }
 
 /* The kernel restores the first byte when a uprobe goes; the others are still the jump's. */
-Test(look, first_form_with_first_byte_restored_is_mended)
+Test(foreign_bytes_look, first_form_with_first_byte_restored_is_mended)
 {
 	begin_armed(2);
 	trial_write(at, file.of[0]);
@@ -171,7 +171,7 @@ Test(look, first_form_with_first_byte_restored_is_mended)
 }
 
 /* Debuggers restore the byte that they found. */
-Test(look, jump_restored_by_debugger_ends_hold)
+Test(foreign_bytes_look, jump_restored_by_debugger_ends_hold)
 {
 	begin_armed(0);
 	trial_write(at, BREAKPOINT);
@@ -180,7 +180,7 @@ Test(look, jump_restored_by_debugger_ends_hold)
 	expect_armed_again();
 }
 
-Test(look, each_session_gets_its_own_events)
+Test(foreign_bytes_look, each_session_gets_its_own_events)
 {
 	struct trial_wish other, returning;
 
@@ -204,7 +204,7 @@ Test(look, each_session_gets_its_own_events)
 	cr_assert_eq(trial_told.hold[3].id, 0);
 }
 
-Test(look, unwanted_jump_is_not_stored_again)
+Test(foreign_bytes_look, unwanted_jump_is_not_stored_again)
 {
 	begin_armed(0);
 	detour_release(TRIAL_LANE);
@@ -236,7 +236,7 @@ static void write_kept(unsigned int set)
 		trial_write(at + 1 + i, set >> i & 1 ? BREAKPOINT : file.of[1 + i]);
 }
 
-Test(look, breakpoints_in_kept_bytes_lead_to_the_event)
+Test(foreign_bytes_look, breakpoints_in_kept_bytes_lead_to_the_event)
 {
 	begin_with(&return_wish, look_return);
 	trial_arm_detour(wish);
@@ -252,7 +252,7 @@ Test(look, breakpoints_in_kept_bytes_lead_to_the_event)
 	expect_events(0);
 }
 
-Test(look, breakpoints_in_kept_bytes_do_not_prevent_arming)
+Test(foreign_bytes_look, breakpoints_in_kept_bytes_do_not_prevent_arming)
 {
 	begin_with(&return_wish, look_return);
 	write_kept(5);
@@ -265,7 +265,7 @@ Test(look, breakpoints_in_kept_bytes_do_not_prevent_arming)
 /* ---- the program's own changes ---- */
 
 /* Any other byte keeps the event from being recorded as a breakpoint does. */
-Test(look, jump_overwritten_with_other_byte_is_reported)
+Test(foreign_bytes_look, jump_overwritten_with_other_byte_is_reported)
 {
 	uint64_t begin_ns = lock_now_ns();
 
@@ -282,7 +282,7 @@ Test(look, jump_overwritten_with_other_byte_is_reported)
 	expect_armed_again();
 }
 
-Test(look, jump_whose_distance_changes_is_taken_away)
+Test(foreign_bytes_look, jump_whose_distance_changes_is_taken_away)
 {
 	uint64_t begin_ns = lock_now_ns();
 
@@ -309,7 +309,7 @@ static void write_distance(int32_t distance)
 }
 
 /* Its opcode is ours by chance: without it, its distance would be left alone. */
-Test(look, whole_jump_of_another_tool_is_left)
+Test(foreign_bytes_look, whole_jump_of_another_tool_is_left)
 {
 	uint64_t begin_ns = lock_now_ns();
 	int32_t before;
@@ -354,7 +354,7 @@ static void expect_taken_away(uint64_t since_ns)
 	cr_assert_lt(landing_error(&detour_first()->jump), 0);
 }
 
-Test(look, jump_whose_landing_the_program_replaces_is_taken_away)
+Test(foreign_bytes_look, jump_whose_landing_the_program_replaces_is_taken_away)
 {
 	uint64_t begin_ns = lock_now_ns();
 
@@ -367,7 +367,7 @@ Test(look, jump_whose_landing_the_program_replaces_is_taken_away)
 	expect_taken_away(begin_ns);
 }
 
-Test(look, jump_whose_landing_the_program_unmaps_is_taken_away)
+Test(foreign_bytes_look, jump_whose_landing_the_program_unmaps_is_taken_away)
 {
 	uint64_t begin_ns = lock_now_ns();
 
@@ -407,17 +407,17 @@ static void arm_beside(int form)
 	cr_assert_eq(trial_other_events(), 1);
 }
 
-Test(look, byte_form_is_armed_after_breakpoint)
+Test(foreign_bytes_look, byte_form_is_armed_after_breakpoint)
 {
 	arm_beside(0);
 }
 
-Test(look, behind_form_is_armed_after_breakpoint)
+Test(foreign_bytes_look, behind_form_is_armed_after_breakpoint)
 {
 	arm_beside(1);
 }
 
-Test(look, first_form_is_armed_after_breakpoint)
+Test(foreign_bytes_look, first_form_is_armed_after_breakpoint)
 {
 	arm_beside(2);
 }
@@ -437,17 +437,17 @@ static void disarm_beside(int form)
 	expect_events(1);
 }
 
-Test(look, byte_form_is_disarmed_beside_breakpoint)
+Test(foreign_bytes_look, byte_form_is_disarmed_beside_breakpoint)
 {
 	disarm_beside(0);
 }
 
-Test(look, behind_form_is_disarmed_beside_breakpoint)
+Test(foreign_bytes_look, behind_form_is_disarmed_beside_breakpoint)
 {
 	disarm_beside(1);
 }
 
-Test(look, first_form_is_disarmed_beside_breakpoint)
+Test(foreign_bytes_look, first_form_is_disarmed_beside_breakpoint)
 {
 	disarm_beside(2);
 }
@@ -499,18 +499,18 @@ static void stay_while_traced(int form)
 	cr_assert(is_there(file));
 }
 
-Test(look, byte_form_stays_until_debugger_detaches)
+Test(foreign_bytes_look, byte_form_stays_until_debugger_detaches)
 {
 	stay_while_traced(0);
 }
 
-Test(look, first_form_stays_until_debugger_detaches)
+Test(foreign_bytes_look, first_form_stays_until_debugger_detaches)
 {
 	stay_while_traced(2);
 }
 
 /* Looks while the size of files is limited, as another process of the user's may have it. */
-Test(look, limit_on_files_hides_nothing)
+Test(foreign_bytes_look, limit_on_files_hides_nothing)
 {
 	struct rlimit limit = { .rlim_cur = 3, .rlim_max = RLIM_INFINITY };
 	uint64_t begin_ns = lock_now_ns();

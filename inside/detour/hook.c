@@ -29,14 +29,14 @@ static struct {
 static void handle(void)
 {
 	void (*changed)(int) = __atomic_load_n(&hook.changed, __ATOMIC_ACQUIRE);
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	int error;
 
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	error = errno;
 	if (changed)
 		changed(linkmap_state_now());
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	errno = error;
 }
 

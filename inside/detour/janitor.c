@@ -90,7 +90,7 @@ static int start(struct stop_job *job, int allow)
 	int status;
 
 	__atomic_store_n(&job->go, 0, __ATOMIC_RELEASE);
-	pid = halt_spawn(janitor.stack + GUARD_BYTES + STACK_BYTES, stop_main, job);
+	pid = halt_spawn(janitor.stack + GUARD_BYTES + STACK_BYTES, janitor_stop_main, job);
 	if (pid < 0)
 		return (int)pid;
 	if (allow)

@@ -56,7 +56,7 @@ static int is_over(const struct stop_job *job)
 	       syscall_raw(SYS_tgkill, job->pid, job->tid, 0, 0) == -ESRCH;
 }
 
-void stop_main(void *data)
+void janitor_stop_main(void *data)
 {
 	const struct timespec pause = { .tv_nsec = LOOK_NS };
 	struct stop_job *job = data;

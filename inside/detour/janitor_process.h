@@ -68,7 +68,7 @@ struct stop_job {
 #define STOP_MASKS_GIVE 2
 
 /* The whole of it; its argument is a struct stop_job. */
-void stop_main(void *job);
+void janitor_stop_main(void *job);
 
 /* ---- seize_threads.c ---- */
 

@@ -467,7 +467,8 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 	slot = (uintptr_t *)(stack + (detour->record->stack_bytes
 					      ? detour->record->stack_bytes + DETOUR_SAVED_BYTES
 					      : 0));
-	if (likely(!hit_guard_is_held(sp) && __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
+	if (likely(!reentrancy_guard_covers(sp) &&
+		   __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
 		uintptr_t way = 0;
 
 		writer = find_writer(sp);
@@ -530,7 +531,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		give(writer, at);
 		if (unlikely(detour == &frame_detour))
 			frame_returned(slot);
-		else if (unlikely(hit_guard_is_held(sp)))
+		else if (unlikely(reentrancy_guard_covers(sp)))
 			;
 		else if (unlikely(detour->record->flags & DETOUR_RETURN_PARTS))
 			hit_parts(writer, detour, rax, (uint64_t)rdx, xmm0, sp, begun);

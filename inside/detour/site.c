@@ -64,7 +64,7 @@ static int take_rest(const struct text *text, const struct detour *head)
 
 	/* a debugger may restore our first byte, which then needs the others and the landing */
 	if (!jump->at && tracer_is_there())
-		return -WM_E_SITE_HELD;
+		return -WM_E_SITE_FOREIGN;
 	return from < end ? text_write_code(text, head->record->address + from,
 					    head->record->original + from, end - from, head->prot)
 			  : 0;
@@ -88,8 +88,8 @@ int site_store(const struct text *text, struct detour *head, int arm)
 		return arm ? (state == JUMP_STORED ? 0 : -WM_E_SITE_CHANGED)
 			   : text_write_code(text, record->address + jump->at,
 					     record->original + jump->at, jump->count, head->prot);
-	case JUMP_HELD:
-		return arm ? -WM_E_SITE_HELD : take_rest(text, head);
+	case JUMP_FOREIGN:
+		return arm ? -WM_E_SITE_FOREIGN : take_rest(text, head);
 	case JUMP_OTHER:
 		return -WM_E_SITE_CHANGED;
 	}

@@ -21,7 +21,7 @@ int site_look(const struct text *text, const struct detour *head, uint8_t *found
 /*
  * Store the jump (arm) or remove it, with no thread stopped: any jump of the form "byte". Also
  * remove one of the form "first" whose first byte another tool replaced: once that tool restores
- * its byte, the rest would make a wrong instruction. Returns 0, -WM_E_SITE_HELD,
+ * its byte, the rest would make a wrong instruction. Returns 0, -WM_E_SITE_FOREIGN,
  * -WM_E_SITE_CHANGED, -EFAULT or text_write_code()'s errors. batch_sync_cores() before and after.
  */
 int site_store(const struct text *text, struct detour *head, int arm);

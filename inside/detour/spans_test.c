@@ -158,8 +158,8 @@ Test(spans, foreign_bytes_are_kept)
 		expect_store(other, arm, -WM_E_SITE_CHANGED, other);
 		expect_store(other_kept, arm, -WM_E_SITE_CHANGED, other_kept);
 	}
-	expect_store(held, 1, -WM_E_SITE_HELD, held);
-	expect_store(held_armed, 1, -WM_E_SITE_HELD, held_armed);
+	expect_store(held, 1, -WM_E_SITE_FOREIGN, held);
+	expect_store(held_armed, 1, -WM_E_SITE_FOREIGN, held_armed);
 	/* what is ours behind the other tool's byte would be a whole jump once that has gone */
 	expect_store(held_armed, 0, 0, held);
 	expect_store(held, 0, 0, held);

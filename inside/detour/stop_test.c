@@ -457,7 +457,7 @@ static void expect_end(pid_t pid, pid_t tid)
 
 	job->pid = pid;
 	job->tid = tid;
-	janitor = (pid_t)halt_spawn(stack + sizeof(stack), stop_main, job);
+	janitor = (pid_t)halt_spawn(stack + sizeof(stack), janitor_stop_main, job);
 	cr_assert_gt(janitor, 0);
 	has_ended = AWAIT(waitpid(janitor, &status, __WALL | WNOHANG) == janitor);
 	if (!has_ended)

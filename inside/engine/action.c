@@ -174,7 +174,7 @@ void action_default(int number)
 }
 
 /* What the program has asked the kernel for by itself meanwhile, stays. */
-static void give_back(int number)
+static void restore(int number)
 {
 	struct action now;
 
@@ -190,15 +190,15 @@ void action_leave(void)
 	is_left = 1;
 	for (int number = 1; number < ACTION_SIGNALS; number++)
 		if (number != SIGKILL && number != SIGSTOP && !(FAULTS & ACTION_BIT(number)))
-			give_back(number);
+			restore(number);
 	lock_give(&lock);
 }
 
-void action_give_back(uint64_t set)
+void action_restore(uint64_t set)
 {
 	for (int number = 1; number < ACTION_SIGNALS; number++)
 		if (number != SIGKILL && number != SIGSTOP && set & ACTION_BIT(number))
-			give_back(number);
+			restore(number);
 }
 
 void action_exec(int is_over)

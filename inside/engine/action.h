@@ -64,7 +64,7 @@ struct action action_take(int number);
 void action_default(int number);
 
 /* Signals in `set`: to the kernel as the program asked. */
-void action_give_back(uint64_t set);
+void action_restore(uint64_t set);
 
 /* All that are not ignored: to the kernel's default. */
 void action_clear(void);

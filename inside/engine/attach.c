@@ -22,8 +22,8 @@
 #include <linux/prctl.h>
 #include <time.h>
 
-#define DOZE_NS 100000
-#define DOZE_NS_MAX 10000000
+#define BACK_OFF_NS 100000
+#define BACK_OFF_NS_MAX 10000000
 #define RESTART_BLOCK 516 /* ERESTART_RESTARTBLOCK of the kernel's linux/errno.h */
 
 void attach_native(void) __attribute__((noreturn));
@@ -43,18 +43,18 @@ static uint32_t decision;
 static uint32_t taken_count;
 
 /*
- * Sleep for *nap_ns, and make it twice as long for the next time. Many threads that wake each
+ * Sleep for *poll_ns, and make it twice as long for the next time. Many threads that wake each
  * 100 us keep the processors from all other sessions: with autogroups, Linux 6.18 did not run the
  * tool for up to 70 s. The kernel's state for a restarted system call must not change. So do not
  * call nanosleep(2), which itself restarts.
  */
-static void doze(long *nap_ns)
+static void back_off(long *poll_ns)
 {
-	struct timespec nap = { 0, *nap_ns };
+	struct timespec poll_wait = { 0, *poll_ns };
 
-	sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
-	if (*nap_ns < DOZE_NS_MAX)
-		*nap_ns *= 2;
+	sys_call(SYS_ppoll, 0, 0, (long)&poll_wait, 0, 0, 0);
+	if (*poll_ns < BACK_OFF_NS_MAX)
+		*poll_ns *= 2;
 }
 
 /* The tool finds the thread here. */
@@ -62,12 +62,12 @@ static void park(void)
 {
 	struct engine_channel *head = channel.head;
 	uint32_t way = __atomic_load_n(&head->way, __ATOMIC_ACQUIRE);
-	long nap_ns = DOZE_NS;
+	long poll_ns = BACK_OFF_NS;
 
 	__atomic_add_fetch(&head->parked, 1, __ATOMIC_RELEASE);
 	sys_call3(SYS_futex, (long)&head->parked, FUTEX_WAKE, 1);
 	while (__atomic_load_n(&head->way, __ATOMIC_ACQUIRE) == way && channel_has_tool())
-		doze(&nap_ns);
+		back_off(&poll_ns);
 }
 
 void attach_open(struct engine_channel *head, const struct engine_boot *boot, int err)
@@ -91,7 +91,7 @@ void attach_open(struct engine_channel *head, const struct engine_boot *boot, in
 /* ---- taken ---- */
 
 /* The calling thread's own part of what the kernel has for us. */
-static void give_back(struct thread *thread)
+static void restore(struct thread *thread)
 {
 	stack_t stack = { .ss_sp = (void *)thread->stack_asked.at,
 			  .ss_flags = (int)thread->stack_asked.flags,
@@ -100,7 +100,7 @@ static void give_back(struct thread *thread)
 	if (!stack.ss_size)
 		stack.ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)&stack, 0, 0);
-	rseq_give_back(thread);
+	rseq_restore(thread);
 	thread->spill = thread->blocked;
 }
 
@@ -122,7 +122,7 @@ static void put_back(struct thread *thread, int is_led) __attribute__((noreturn)
 static void put_back(struct thread *thread, int is_led)
 {
 	leave_delist(thread);
-	give_back(thread);
+	restore(thread);
 	native(is_led);
 }
 
@@ -143,10 +143,10 @@ static void out(struct thread *thread, int is_led)
 	thread->call_next = 0;
 	is_last = thread_left(thread);
 	leave_untold(thread, is_last);
-	held_give_back(thread, is_last);
+	pending_signals_restore(thread, is_last);
 	if (is_last)
-		action_give_back(~UINT64_C(0));
-	give_back(thread);
+		action_restore(~UINT64_C(0));
+	restore(thread);
 	leave_wait(is_last);
 	attach_vector_load(thread->vector15, processor_width());
 	native(is_led);
@@ -160,14 +160,14 @@ static void go_on(struct thread *thread)
 {
 	struct engine_channel *head = channel.head;
 	uint32_t decided = UNDECIDED;
-	long nap_ns = DOZE_NS;
+	long poll_ns = BACK_OFF_NS;
 
 	__atomic_compare_exchange_n(&decision, &decided, GIVEN_BACK, 0, __ATOMIC_ACQ_REL,
 				    __ATOMIC_ACQUIRE);
 	if (decided != TAKEN)
 		put_back(thread, 0);
 	while (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_WAITING)
-		doze(&nap_ns);
+		back_off(&poll_ns);
 	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_REFUSED)
 		put_back(thread, 0);
 	thread->call_next = 0; /* restarted */
@@ -205,7 +205,7 @@ void attach_take(struct engine_taken *taken)
 		err = rseq_take(thread);
 	}
 	if (!err)
-		err = ring_open(thread);
+		err = thread_words_open(thread);
 	kernel_writes_take(thread);
 	leave_enlist(thread);
 	taken->error = (int)err;
@@ -227,7 +227,7 @@ void attach_commit(struct thread *thread)
 		code_attached();
 		err = signal_open_all();
 		if (err)
-			action_give_back(~UINT64_C(0));
+			action_restore(~UINT64_C(0));
 		head->error = err;
 		__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS,
 				 __ATOMIC_RELEASE);

@@ -19,19 +19,19 @@ void called_tell(struct thread *thread, uint64_t next, long result)
 	uint64_t number = thread->regs.gpr[0];
 
 	if (channel.flags & ENGINE_BOOT_EVENTS)
-		ring_event(thread, TRAIL_SYSCALLED, next, 0, number, (uint64_t)result);
+		thread_words_event(thread, TRAIL_SYSCALLED, next, 0, number, (uint64_t)result);
 	if (is_clone(number) && result > 0)
-		ring_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
+		thread_words_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
 }
 
 void called_broken_off(struct thread *thread)
 {
-	held_wait_over(thread);
+	pending_signals_wait_over(thread);
 	if (!thread->is_executing)
 		return;
 	thread->is_executing = 0;
 	process_executed();
-	ring_take_back(thread);
+	thread_words_take_back(thread);
 	limit_exec(1);
 	action_exec(1);
 }

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define NAP_NS 5000000 /* of the tool's death nothing wakes us */
+#define POLL_NS 5000000 /* of the tool's death nothing wakes us */
 
-#define SERVED_NAPS 1000 /* of a child: the tool refuses it in 2 s */
+#define SERVED_POLLS 1000 /* of a child: the tool refuses it in 2 s */
 
 struct channel channel;
 
@@ -26,9 +26,9 @@ static void wake_tool(void)
 	sys_call3(SYS_futex, (long)&channel.control->told, FUTEX_WAKE, INT32_MAX);
 }
 
-static void nap(const uint32_t *word, uint32_t value)
+static void poll_wait(const uint32_t *word, uint32_t value)
 {
-	struct timespec time = { 0, NAP_NS };
+	struct timespec time = { 0, POLL_NS };
 
 	wake_tool();
 	sys_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&time, 0, 0);
@@ -123,14 +123,15 @@ static int await_served(long fd, uint64_t child)
 {
 	const uint64_t *refused = &channel.control->refused[child % ENGINE_REFUSALS];
 
-	for (unsigned int naps = 0; naps < SERVED_NAPS && channel_has_tool(); naps++) {
+	for (unsigned int poll_count = 0; poll_count < SERVED_POLLS && channel_has_tool();
+	     poll_count++) {
 		uint32_t served = __atomic_load_n(&channel.control->served, __ATOMIC_ACQUIRE);
 
 		if (is_served(fd))
 			return 0;
 		if (__atomic_load_n(refused, __ATOMIC_ACQUIRE) == child)
 			return -EPERM;
-		nap(&channel.control->served, served);
+		poll_wait(&channel.control->served, served);
 	}
 	return -ETIMEDOUT;
 }
@@ -188,7 +189,7 @@ void channel_tell(void)
 void channel_wait(const uint32_t *word, uint32_t value)
 {
 	__atomic_add_fetch(&channel.head->told, 1, __ATOMIC_RELEASE);
-	nap(word, value);
+	poll_wait(word, value);
 }
 
 void channel_native(enum engine_native why)

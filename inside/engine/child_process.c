@@ -17,11 +17,11 @@
  * Of a tool that does not answer, in naps (channel_wait()): they take longer where everybody gets
  * little time.
  */
-#define MEETING_NAPS 40
-#define PATIENCE_NAPS 400
-#define TRACE_NAPS 1200 /* the tool waits for the other process for 2 s */
+#define MEETING_POLLS 40
+#define PATIENCE_POLLS 400
+#define TRACE_POLLS 1200 /* the tool waits for the other process for 2 s */
 /* Of a tracer that is about to make its call. It looks every millisecond, but may be stopped. */
-#define SEIZE_NAPS 100
+#define SEIZE_POLLS 100
 
 static uint32_t is_apart;
 static uint32_t has_asked; /* one of our threads is about to execute a program */
@@ -57,7 +57,8 @@ struct engine_child *process_take(void)
 	const uint32_t *use = &channel.head->children[0].use;
 	struct engine_child *entry = entry_take();
 
-	for (unsigned int naps = 0; !entry && channel_has_tool() && naps < PATIENCE_NAPS; naps++) {
+	for (unsigned int poll_count = 0;
+	     !entry && channel_has_tool() && poll_count < PATIENCE_POLLS; poll_count++) {
 		channel_wait(use, __atomic_load_n(use, __ATOMIC_RELAXED));
 		entry = entry_take();
 	}
@@ -118,7 +119,7 @@ static void name(struct engine_child *entry, uint64_t born, uint64_t pid)
 
 static void meet(const struct engine_child *entry, uint64_t born)
 {
-	for (unsigned int naps = 0; naps < MEETING_NAPS; naps++) {
+	for (unsigned int poll_count = 0; poll_count < MEETING_POLLS; poll_count++) {
 		if (!channel_has_tool() ||
 		    __atomic_load_n(&entry->born, __ATOMIC_RELAXED) >> 32 != born >> 32 ||
 		    __atomic_load_n(&entry->use, __ATOMIC_ACQUIRE) != ENGINE_USE_MADE ||
@@ -166,7 +167,7 @@ int process_become(const struct thread *child)
 	has_asked = traces = unmet = children = 0;
 	if (err)
 		return err;
-	ring_copied();
+	thread_words_copied();
 	attach_places(channel.head);
 	log_restart();
 	return 0;
@@ -181,8 +182,9 @@ void process_ends(long status)
 /* While it is `asked`; or until the tool has taken too long, or is gone: then *ask is `instead`. */
 static void await(uint32_t *ask, uint32_t asked, uint32_t instead, unsigned int patience)
 {
-	for (unsigned int naps = 0; __atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked; naps++) {
-		if (!channel_has_tool() || naps == patience) {
+	for (unsigned int poll_count = 0; __atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked;
+	     poll_count++) {
+		if (!channel_has_tool() || poll_count == patience) {
 			__atomic_compare_exchange_n(ask, &asked, instead, 0, __ATOMIC_ACQ_REL,
 						    __ATOMIC_ACQUIRE);
 			return;
@@ -214,10 +216,10 @@ void process_left(uint32_t tid)
 		return;
 	/* The tracer waits for the tool to lead a stopped process out. */
 	for (unsigned int i = 0;
-	     i < SEIZE_NAPS && !__atomic_load_n(&head->is_led, __ATOMIC_SEQ_CST) &&
+	     i < SEIZE_POLLS && !__atomic_load_n(&head->is_led, __ATOMIC_SEQ_CST) &&
 	     __atomic_load_n(&head->seize, __ATOMIC_SEQ_CST) == ENGINE_SEIZE_WAITS;
 	     i++)
-		leave_nap();
+		leave_poll();
 	__atomic_store_n(&head->seize, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -231,11 +233,11 @@ long process_is_traced(uint32_t tid, int seizes, int *is_asked)
 	if (!*is_asked)
 		return 0;
 	while (!lock_try(&traces))
-		leave_nap();
+		leave_poll();
 	head->trace_tid = tid;
 	head->trace_seizes = (uint32_t)seizes;
 	__atomic_store_n(&head->trace, ENGINE_TRACE_ASKED, __ATOMIC_RELEASE);
-	await(&head->trace, ENGINE_TRACE_ASKED, ENGINE_TRACE_REFUSED, TRACE_NAPS);
+	await(&head->trace, ENGINE_TRACE_ASKED, ENGINE_TRACE_REFUSED, TRACE_POLLS);
 	answer = __atomic_load_n(&head->trace, __ATOMIC_ACQUIRE);
 	return answer == ENGINE_TRACE_REFUSED ? -EPERM : 0;
 }
@@ -257,10 +259,10 @@ static void ask(uint32_t *ask, enum engine_ask what)
 	if (tracer)
 		sys_call3(SYS_prctl, PR_SET_PTRACER, tracer, 0);
 	__atomic_store_n(ask, what, __ATOMIC_RELEASE);
-	await(ask, what, ENGINE_ASK_NOTHING, PATIENCE_NAPS);
+	await(ask, what, ENGINE_ASK_NOTHING, PATIENCE_POLLS);
 }
 
-void process_borrows(const struct thread *child)
+void process_shares_memory(const struct thread *child)
 {
 	struct engine_child *entry = child->entry;
 
@@ -270,7 +272,7 @@ void process_borrows(const struct thread *child)
 		ask(&entry->ask, ENGINE_ASK_CHILD);
 }
 
-void process_borrowed(const struct thread *child)
+void process_shared_memory(const struct thread *child)
 {
 	if (child->entry && !child->is_copy)
 		__atomic_store_n(&child->entry->leaving, 0, __ATOMIC_SEQ_CST);
@@ -300,7 +302,7 @@ void process_executed(void)
 		return;
 	if (__atomic_load_n(&head->ask, __ATOMIC_ACQUIRE) == ENGINE_ASK_TRACED) {
 		__atomic_store_n(&head->ask, ENGINE_ASK_OVER, __ATOMIC_RELEASE);
-		await(&head->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER, PATIENCE_NAPS);
+		await(&head->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER, PATIENCE_POLLS);
 	}
 	lock_give(&has_asked);
 }

@@ -58,9 +58,9 @@ void process_leaves(void);
 void process_left(uint32_t tid);
 
 /* In a child that shares our memory and will run natively until it executes a program. */
-void process_borrows(const struct thread *child);
+void process_shares_memory(const struct thread *child);
 /* And when it is about to. */
-void process_borrowed(const struct thread *child);
+void process_shared_memory(const struct thread *child);
 
 /* The process ends, by the program's own call. */
 void process_ends(long status);

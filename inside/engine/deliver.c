@@ -214,7 +214,7 @@ static siginfo_t info_of(const siginfo_t *info, uint64_t at)
 
 static void put_value(struct thread *thread, uint64_t number, uint64_t value)
 {
-	ring_event(thread, TRAIL_VALUE, 0, 0, number, value);
+	thread_words_event(thread, TRAIL_VALUE, 0, 0, number, value);
 }
 
 static void put_about(struct thread *thread, const siginfo_t *info)
@@ -266,7 +266,8 @@ int deliver(struct thread *thread, const siginfo_t *asked, struct frame_context 
 		return 0;
 	if (action.handler == (uint64_t)SIG_DFL && action_standard(info->si_signo) == ACTION_ENDS)
 		put_values(thread, info, context);
-	ring_event(thread, TRAIL_SIGNAL, at, left, (uint64_t)info->si_signo, action.handler);
+	thread_words_event(thread, TRAIL_SIGNAL, at, left, (uint64_t)info->si_signo,
+			   action.handler);
 	if (action.handler == (uint64_t)SIG_DFL)
 		return standard(thread, info, context);
 	if (handler_enter(thread, &action, info, context, back_to ? *back_to : thread->blocked))

@@ -16,8 +16,8 @@
 #include <time.h>
 
 /* How long the others may take to come out of what was given up. */
-#define NAP_NS 1000000
-#define NAPS_MAX 200u
+#define POLL_NS 1000000
+#define POLLS_MAX 200u
 #define CHECKED_ENTRIES 32u /* of a checked trace by the same thread: then the page may be calm */
 
 static int is_room(int error)
@@ -28,16 +28,16 @@ static int is_room(int error)
 /* Drop all translations. Once no thread is in them, their addresses are free again. */
 static struct trace *make_room(struct thread *thread, uint64_t pc, code_reader *reader, int *error)
 {
-	static const struct timespec nap = { .tv_nsec = NAP_NS };
+	static const struct timespec poll_wait = { .tv_nsec = POLL_NS };
 	struct trace *trace = NULL;
 
 	trace_out(thread);
 	traces_ask();
 	traces_turn();
-	for (unsigned int i = 0; i < NAPS_MAX && !trace && is_room(*error); i++) {
+	for (unsigned int i = 0; i < POLLS_MAX && !trace && is_room(*error); i++) {
 		if (i) {
 			lock_give(&dispatch_lock);
-			sys_call3(SYS_nanosleep, (long)&nap, 0, 0);
+			sys_call3(SYS_nanosleep, (long)&poll_wait, 0, 0);
 			lock_take(&dispatch_lock);
 		}
 		traces_drop();
@@ -72,7 +72,7 @@ struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *fro
 		translate_link(from, trace);
 	trace_in(thread);
 	if (trace && breakpoints_news(pc))
-		ring_event(thread, TRAIL_GAP, pc, 0, TRAIL_GAP_BREAKPOINT, 0);
+		thread_words_event(thread, TRAIL_GAP, pc, 0, TRAIL_GAP_BREAKPOINT, 0);
 	if (!trace && *error != -EFAULT && *error != -EAGAIN) {
 		channel.head->error = *error;
 		channel_native(cause(*error));

@@ -103,7 +103,7 @@ static int open_thread(struct thread *thread)
 {
 	int err = signal_open(thread);
 
-	return err ? err : ring_open(thread);
+	return err ? err : thread_words_open(thread);
 }
 
 /* Run natively, as a program begins: the engine is nowhere but in memory. */

@@ -64,7 +64,7 @@ static long execute(struct thread *thread)
 {
 	long result;
 
-	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
+	thread_words_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
 	thread->is_executing = 1;
 	process_executes(thread);
 	limit_exec(0);
@@ -114,7 +114,7 @@ static long name_thread(struct thread *thread, uint64_t next)
 	if (thread->regs.gpr[2] != CONTROL_NAMED)
 		return result;
 	called_tell(thread, next, result);
-	ring_forget(thread);
+	thread_words_forget(thread);
 	return result;
 }
 
@@ -311,7 +311,7 @@ static long call(struct thread *thread, uint64_t next)
 	}
 }
 
-void call_make(struct thread *thread, uint64_t next)
+void syscall_make(struct thread *thread, uint64_t next)
 {
 	struct engine_regs *regs = &thread->regs;
 	long result;

@@ -13,6 +13,6 @@
  * with rip at the place where the thread continues. May not return: exit, or a call that leaves the
  * engine.
  */
-void call_make(struct thread *thread, uint64_t next);
+void syscall_make(struct thread *thread, uint64_t next);
 
 #endif

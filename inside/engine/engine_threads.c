@@ -79,7 +79,8 @@ static void child_inside(struct thread *thread)
 	int err = thread_enter(thread);
 
 	if (!err)
-		err = thread->is_guest ? ring_open_unkept(thread) : ring_open(thread);
+		err = thread->is_guest ? thread_words_open_unkept(thread)
+				       : thread_words_open(thread);
 	if (err) {
 		channel_native(ENGINE_NATIVE_THREAD);
 		leave(thread, thread->regs.rip);
@@ -113,7 +114,7 @@ static void copy_leaves(struct thread *thread)
 	thread_enter(thread);
 	pages_unguard();
 	if (!channel.follows)
-		limit_give_back();
+		limit_restore();
 	leave(thread, thread->regs.rip);
 }
 
@@ -130,7 +131,7 @@ static void child_copied(struct thread *thread)
 		action_reset();
 	thread->is_process = 0;
 	if (!err)
-		err = ring_open(thread);
+		err = thread_words_open(thread);
 	channel.head->error = err;
 	__atomic_store_n(&channel.head->state, err ? ENGINE_REFUSED : ENGINE_RUNS,
 			 __ATOMIC_RELEASE);
@@ -152,9 +153,9 @@ static void child_native(struct thread *thread)
 		copy_leaves(thread);
 	}
 	thread_enter(thread);
-	limit_give_back();
+	limit_restore();
 	if (thread->entry)
-		process_borrows(thread);
+		process_shares_memory(thread);
 	leave(thread, thread->regs.rip);
 }
 
@@ -337,7 +338,7 @@ long thread_clone_call(struct thread *thread, uint64_t next)
 
 static void all_left(void)
 {
-	limit_give_back();
+	limit_restore();
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
 	channel_tell();
 }
@@ -348,10 +349,10 @@ void thread_exit_call(struct thread *thread)
 
 	leave_delist(thread);
 	trace_out(thread);
-	ring_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));
-	ring_close(thread);
+	thread_words_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));
+	thread_words_close(thread);
 	if (!__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED) && leave_is_asked()) {
-		action_give_back(~UINT64_C(0));
+		action_restore(~UINT64_C(0));
 		all_left();
 		leave_wait(1);
 	}
@@ -386,7 +387,7 @@ void thread_leaves(struct thread *thread)
 	if (thread->is_process)
 		return;
 	leave_delist(thread);
-	ring_leave(thread);
+	thread_words_leave(thread);
 	trace_out(thread);
 	lock_take(&dispatch_lock);
 	pages_share(1);

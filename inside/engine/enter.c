@@ -52,7 +52,7 @@ static void native_try(struct thread *thread, const struct exit *exit)
 	thread->try_left = 0;
 	thread->regs.rip = thread->try_at = exit->target;
 	state_unrecord(thread);
-	ring_event(thread, TRAIL_GAP, exit->target, 0, TRAIL_GAP_BREAKPOINT, 0);
+	thread_words_event(thread, TRAIL_GAP, exit->target, 0, TRAIL_GAP_BREAKPOINT, 0);
 	gate_signal();
 }
 
@@ -73,7 +73,7 @@ static void indirect(struct thread *thread, const struct exit *exit)
 
 void engine_enter(struct thread *thread, enum gate why)
 {
-	struct exit *exit = exit_of(ring_last(thread));
+	struct exit *exit = trace_exit_of(ring_last(thread));
 	uint64_t target;
 
 	switch (why) {
@@ -91,7 +91,7 @@ void engine_enter(struct thread *thread, enum gate why)
 		return;
 	case GATE_SYSCALL:
 		trace_out(thread);
-		call_make(thread, exit->target);
+		syscall_make(thread, exit->target);
 		dispatch_to(thread, thread->regs.rip, NULL);
 		return;
 	case GATE_REFUSED:

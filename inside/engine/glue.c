@@ -118,9 +118,9 @@ static int put(const struct glue *glue)
 	where = frame_gpr(glue->context, reg | at[1]);
 	if (*where != *frame_xmm15(glue->context))
 		return 0;
-	if (ring_is_guard(thread, *where)) {
+	if (thread_words_is_guard(thread, *where)) {
 		frame_pointer_get(glue->context, thread);
-		ring_turn(thread);
+		thread_words_turn(thread);
 		frame_pointer_set(glue->context, thread);
 		*where = thread->pointer;
 	}

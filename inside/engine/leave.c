@@ -9,8 +9,8 @@
 
 #include <time.h>
 
-#define NAP_NS 1000000
-#define TELLERS_NAPS_MAX 100u
+#define POLL_NS 1000000
+#define TELLERS_POLLS_MAX 100u
 #define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* what our signal, and the tool's, carries */
 
 static struct thread *first;
@@ -111,8 +111,9 @@ void leave_await_tellers(void)
 	/* pairs with soft_traced.c: it counts itself, and then looks whether we have left */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (unsigned int i = 0;
-	     i < TELLERS_NAPS_MAX && __atomic_load_n(&channel.head->tellers, __ATOMIC_SEQ_CST); i++)
-		leave_nap();
+	     i < TELLERS_POLLS_MAX && __atomic_load_n(&channel.head->tellers, __ATOMIC_SEQ_CST);
+	     i++)
+		leave_poll();
 }
 
 void leave_untold(struct thread *thread, int is_last)
@@ -126,7 +127,7 @@ void leave_untold(struct thread *thread, int is_last)
 	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, ACTION_SET_BYTES,
 			0, 0) == SIGTRAP)
 		if (!leave_is_told(&info))
-			held_add(thread, &info);
+			pending_signals_add(thread, &info);
 }
 
 int leave_is_wanted(void)
@@ -187,9 +188,9 @@ void leave_together(void)
 /*
  * The kernel's state for a restarted system call must not change, as by nanosleep(2): see attach.c.
  */
-void leave_nap(void)
+void leave_poll(void)
 {
-	struct timespec time = { 0, NAP_NS };
+	struct timespec time = { 0, POLL_NS };
 
 	sys_call(SYS_ppoll, 0, 0, (long)&time, 0, 0, 0);
 }
@@ -199,10 +200,10 @@ void leave_wait(int is_last)
 	if (is_last)
 		__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
 	for (unsigned int i = 0;
-	     i < LEAVE_NAPS_MAX && __atomic_load_n(&is_together, __ATOMIC_SEQ_CST) &&
+	     i < LEAVE_POLLS_MAX && __atomic_load_n(&is_together, __ATOMIC_SEQ_CST) &&
 	     !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
 	     i++)
-		leave_nap();
+		leave_poll();
 }
 
 void leave(struct thread *thread, uint64_t pc)

@@ -66,10 +66,10 @@ void leave_wait(int is_last);
 
 /*
  * Sleep briefly in that wait. A thread in vfork(2), or in an uninterruptible call, may take long.
- * LEAVE_NAPS_MAX bounds the wait.
+ * LEAVE_POLLS_MAX bounds the wait.
  */
-void leave_nap(void);
-#define LEAVE_NAPS_MAX 2000u
+void leave_poll(void);
+#define LEAVE_POLLS_MAX 2000u
 
 /* Threads that may be asked: each itself, at its beginning and its end. */
 void leave_enlist(struct thread *thread);

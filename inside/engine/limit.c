@@ -146,7 +146,7 @@ void limit_copy_end(void)
 	lock_give(&lock);
 }
 
-void limit_give_back(void)
+void limit_restore(void)
 {
 	for (int i = 0; i < LIMITS; i++)
 		if (is_set & 1u << i)

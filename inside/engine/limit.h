@@ -16,7 +16,7 @@ long limit_call(struct thread *thread, long (*plain)(const struct thread *));
 void limit_follow(void);
 
 /* The calling process continues without the engine. */
-void limit_give_back(void);
+void limit_restore(void);
 
 /* As in leave.h. */
 void limit_copy_begin(void);

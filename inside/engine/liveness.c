@@ -30,7 +30,7 @@ static int may_fault(const struct insn *insn, const uint8_t *code)
 	return (modrm & 7) != 4 || (code[insn->modrm_at + 1] & 7) != 4 || insn->rex & 1;
 }
 
-static void take(struct look *look, const struct insn *insn, const uint8_t *code)
+static void insn_use(struct look *look, const struct insn *insn, const uint8_t *code)
 {
 	if (may_fault(insn, code))
 		look->needed |= ~look->dead & ~LIVENESS_FLAGS;
@@ -56,7 +56,7 @@ static uint32_t dead_from(struct code_read *read, uint64_t pc, uint32_t instruct
 		if (!left || ranges_flags(pc) != RANGE_FILE ||
 		    code_read_insn(read, &insn, pc, left, CODE_AHEAD, &bytes))
 			return look.dead;
-		take(&look, &insn, bytes.code);
+		insn_use(&look, &insn, bytes.code);
 		if (insn.kind == TRAIL_BRANCH) {
 			uint32_t both;
 

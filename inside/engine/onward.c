@@ -28,7 +28,7 @@ void onward_regs(struct thread *thread, struct frame_context *context)
 static void word_put(struct thread *thread, uint32_t id, uint32_t blocks)
 {
 	if ((uint32_t *)thread->pointer == thread->words_end)
-		ring_turn(thread);
+		thread_words_turn(thread);
 	*(uint32_t *)thread->pointer = id;
 	thread->pointer += 4;
 	thread->blocks += blocks;
@@ -132,7 +132,7 @@ void onward_fault(struct thread *thread, const siginfo_t *info, struct frame_con
 	/* its int3 was the program's after all, or it was on its way through the kernel's code */
 	if (rip != thread->try_from) {
 		thread->try_id = 0;
-		ring_event(thread, TRAIL_GAP, rip, 0, TRAIL_GAP_NATIVE, 0);
+		thread_words_event(thread, TRAIL_GAP, rip, 0, TRAIL_GAP_NATIVE, 0);
 	}
 	try_end(thread, context);
 	onward_deliver(thread, info, context, thread->try_left, NULL);
@@ -179,7 +179,7 @@ void onward_go(struct thread *thread, struct frame_context *context)
 {
 	siginfo_t info;
 
-	while (held_take(thread, &info))
+	while (pending_signals_take(thread, &info))
 		if (deliver(thread, &info, context, 0, NULL))
 			return;
 	thread->is_deferred = 0;
@@ -197,7 +197,7 @@ void onward_deliver(struct thread *thread, const siginfo_t *info, struct frame_c
 		    uint32_t left, const uint64_t *back_to)
 {
 	if (!action_is_fault(info) && action_own & thread->blocked & ACTION_BIT(info->si_signo))
-		held_add(thread, info);
+		pending_signals_add(thread, info);
 	else if (deliver(thread, info, context, left, back_to))
 		return;
 	onward_go(thread, context);
@@ -205,7 +205,7 @@ void onward_deliver(struct thread *thread, const siginfo_t *info, struct frame_c
 
 void onward_defer(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
-	held_add(thread, info);
+	pending_signals_add(thread, info);
 	thread->is_deferred = 1;
 	*frame_mask(context) = ~action_own;
 }

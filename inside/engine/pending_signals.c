@@ -139,7 +139,7 @@ static void pass(uint64_t who, siginfo_t *info)
 	sys_call3(SYS_tgkill, pid_now(), (uint32_t)who, info->si_signo);
 }
 
-int held_was_passed(const struct thread *thread, siginfo_t *info)
+int pending_signals_was_passed(const struct thread *thread, siginfo_t *info)
 {
 	uint64_t who = (uint64_t)pid_now() << 32 | thread->tid;
 	unsigned int n = passed_to(who, info->si_signo);
@@ -152,9 +152,9 @@ int held_was_passed(const struct thread *thread, siginfo_t *info)
 }
 
 /*
- * Pass it to a waiter, if any: of a number each has one at most. held_wait() writes waiters[]
- * before it reads shared[], and we read waiters[] after shared[] was written, so one of the two
- * finds the other.
+ * Pass it to a waiter, if any: of a number each has one at most. pending_signals_wait() writes
+ * waiters[] before it reads shared[], and we read waiters[] after shared[] was written, so one of
+ * the two finds the other.
  */
 static void shared_pass_on(unsigned int i)
 {
@@ -179,7 +179,7 @@ static int is_open(const struct thread *thread, int number)
 	return !(action_own & thread->blocked & ACTION_BIT(number));
 }
 
-void held_add(struct thread *thread, const siginfo_t *info)
+void pending_signals_add(struct thread *thread, const siginfo_t *info)
 {
 	unsigned int i = own_of(info->si_signo);
 	siginfo_t *slot = &thread->held[i], copy = *info;
@@ -202,7 +202,7 @@ static int is_due(const struct thread *thread, const siginfo_t *info)
 	return info->si_signo && (action_is_fault(info) || is_open(thread, info->si_signo));
 }
 
-int held_take(struct thread *thread, siginfo_t *info)
+int pending_signals_take(struct thread *thread, siginfo_t *info)
 {
 	for (unsigned int i = 0; i < THREAD_HELD; i++) {
 		if (!is_due(thread, &thread->held[i]))
@@ -217,7 +217,7 @@ int held_take(struct thread *thread, siginfo_t *info)
 	return 0;
 }
 
-uint64_t held_set(const struct thread *thread)
+uint64_t pending_signals_set(const struct thread *thread)
 {
 	uint64_t set = 0;
 
@@ -230,7 +230,7 @@ uint64_t held_set(const struct thread *thread)
 	return set;
 }
 
-int held_is_due(const struct thread *thread)
+int pending_signals_is_due(const struct thread *thread)
 {
 	for (unsigned int i = 0; i < THREAD_HELD; i++)
 		if (is_due(thread, &thread->held[i]))
@@ -270,7 +270,7 @@ static void give_shared(const struct thread *thread, unsigned int i, int is_free
 		sys_call3(SYS_kill, pid_now(), info.si_signo, 0);
 }
 
-void held_wait(struct thread *thread, uint64_t set)
+void pending_signals_wait(struct thread *thread, uint64_t set)
 {
 	uint64_t who = (uint64_t)pid_now() << 32 | thread->tid;
 	siginfo_t info;
@@ -299,7 +299,7 @@ void held_wait(struct thread *thread, uint64_t set)
 	}
 }
 
-void held_wait_over(struct thread *thread)
+void pending_signals_wait_over(struct thread *thread)
 {
 	if (!thread->waiter)
 		return;
@@ -308,7 +308,7 @@ void held_wait_over(struct thread *thread)
 	thread->waiter = 0;
 }
 
-void held_give_back(struct thread *thread, int is_last)
+void pending_signals_restore(struct thread *thread, int is_last)
 {
 	for (unsigned int i = 0; i < THREAD_HELD; i++)
 		give_own(thread, i);

@@ -10,27 +10,27 @@
 
 #include "inside/engine/engine_thread.h"
 
-void held_add(struct thread *thread, const siginfo_t *info);
+void pending_signals_add(struct thread *thread, const siginfo_t *info);
 
 /* The next that the program has not blocked: 1, and it is held no more. */
-int held_take(struct thread *thread, siginfo_t *info);
+int pending_signals_take(struct thread *thread, siginfo_t *info);
 
 /* Their numbers; whether the program would take one of them. */
-uint64_t held_set(const struct thread *thread);
-int held_is_due(const struct thread *thread);
+uint64_t pending_signals_set(const struct thread *thread);
+int pending_signals_is_due(const struct thread *thread);
 
 /*
  * The thread is about to wait for signals of that set, with all blocked in the kernel that the
  * program has blocked: they go back to the kernel, and what comes to others meanwhile is passed on.
- * Until held_wait_over().
+ * Until pending_signals_wait_over().
  */
-void held_wait(struct thread *thread, uint64_t set);
-void held_wait_over(struct thread *thread);
+void pending_signals_wait(struct thread *thread, uint64_t set);
+void pending_signals_wait_over(struct thread *thread);
 
 /* It is what another thread has passed on to this one: 1, and *info what it was. */
-int held_was_passed(const struct thread *thread, siginfo_t *info);
+int pending_signals_was_passed(const struct thread *thread, siginfo_t *info);
 
 /* Return pending signals to the kernel as the thread leaves; `is_last`: the process's, too. */
-void held_give_back(struct thread *thread, int is_last);
+void pending_signals_restore(struct thread *thread, int is_last);
 
 #endif

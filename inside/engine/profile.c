@@ -58,7 +58,7 @@ struct path {
 static void paths_find(struct path *paths, const uint32_t *words, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		paths[i].exit = exit_now(words[i]);
+		paths[i].exit = trace_exit_now(words[i]);
 		__builtin_prefetch(paths[i].exit);
 	}
 	for (uint32_t i = 0; i < count; i++) {

@@ -48,7 +48,7 @@ long rseq_take(struct thread *thread)
 	return err;
 }
 
-void rseq_give_back(struct thread *thread)
+void rseq_restore(struct thread *thread)
 {
 	if (thread->rseq.at)
 		ask(thread, 0);

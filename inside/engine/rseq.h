@@ -20,7 +20,7 @@ long rseq_call(struct thread *thread);
 long rseq_take(struct thread *thread);
 
 /* The calling thread continues natively: register it with the kernel again. */
-void rseq_give_back(struct thread *thread);
+void rseq_restore(struct thread *thread);
 
 /* What a child has of it. */
 void rseq_inherit(struct thread *child, const struct thread *thread, int shares_memory);

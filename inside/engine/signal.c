@@ -67,7 +67,7 @@ static void stepped(struct thread *thread, struct frame_context *context)
 	if (state.kind == STATE_ENGINE)
 		return; /* until it is done */
 	onward_state(thread, &state, context);
-	if (!held_take(thread, &info))
+	if (!pending_signals_take(thread, &info))
 		onward_go(thread, context);
 	else
 		onward_deliver(thread, &info, context, state.ran ? state.left : 0, NULL);
@@ -100,7 +100,7 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	const uint8_t *at = (const uint8_t *)*frame_rip(context);
 	unsigned int reg = 0;
 
-	if (!ring_is_guard(thread, (uint64_t)info->si_addr) || !cache_has((uint64_t)at))
+	if (!thread_words_is_guard(thread, (uint64_t)info->si_addr) || !cache_has((uint64_t)at))
 		return 0;
 	if (*at == 0x41) {
 		reg = 8;
@@ -110,7 +110,7 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	thread->pointer = (uint64_t)info->si_addr;
 	thread->blocks = frame_xmm15(context)[1];
 	profile_look(thread);
-	ring_turn(thread);
+	thread_words_turn(thread);
 	*frame_gpr(context, reg) = thread->pointer;
 	frame_pointer_set(context, thread);
 	return 1;
@@ -161,7 +161,8 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 	if (state.kind == STATE_BETWEEN)
 		return 1; /* where it goes next is not in this trace */
 	onward_state(thread, &state, context);
-	ring_event(thread, TRAIL_GAP, state.pc, state.ran ? state.left : 0, TRAIL_GAP_SUSPENDED, 0);
+	thread_words_event(thread, TRAIL_GAP, state.pc, state.ran ? state.left : 0,
+			   TRAIL_GAP_SUSPENDED, 0);
 	onward_cache(thread, context);
 	return 1;
 }
@@ -254,21 +255,21 @@ static void left(struct thread *thread, struct frame_context *context)
 	is_last = thread_left(thread);
 	if (is_last && !is_process)
 		leave_untold(thread, 1);
-	held_give_back(thread, is_last);
+	pending_signals_restore(thread, is_last);
 	if (thread->is_process == PROCESS_CLEARED)
 		action_clear();
 	else if (is_last)
-		action_give_back(~UINT64_C(0));
+		action_restore(~UINT64_C(0));
 	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
 			    .ss_flags = (int)thread->stack_asked.flags,
 			    .ss_size = thread->stack_asked.bytes };
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
-	rseq_give_back(thread);
+	rseq_restore(thread);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 	if (is_process) {
-		process_borrowed(thread);
+		process_shared_memory(thread);
 		return;
 	}
 	leave_wait(is_last);
@@ -334,7 +335,7 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 		onward_regs(thread, context);
 		/* a call that was put off is made no more, and leave_ask() may signal us again */
 		next = __atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-		if (held_take(thread, &held))
+		if (pending_signals_take(thread, &held))
 			onward_deliver(thread, &held, context,
 				       thread->try_at ? thread->try_left
 						      : thread->regs.rip == next - 2,

@@ -21,7 +21,7 @@ static void blocked_set(struct thread *thread, uint64_t blocked)
 
 	thread->blocked = blocked & ~UNBLOCKABLE;
 	gate_mask(&mask); /* deferred, it is set when that ends */
-	if (held_is_due(thread))
+	if (pending_signals_is_due(thread))
 		thread->is_deferred = 1;
 }
 
@@ -85,7 +85,7 @@ long signal_pending_call(struct thread *thread, long (*plain)(const struct threa
 
 	if (result || thread->regs.gpr[6] != ACTION_SET_BYTES || gate_copy(&set, at, sizeof(set)))
 		return result;
-	set |= held_set(thread);
+	set |= pending_signals_set(thread);
 	return gate_copy(at, &set, sizeof(set)) ? -EFAULT : 0;
 }
 
@@ -135,12 +135,12 @@ static long wait_for(struct thread *thread, uint64_t set, long (*plain)(const st
 	long result;
 
 	/* SIGTRAP asks us to leave: it stays open unless the program has one pending. */
-	if (!(held_set(thread) & ACTION_BIT(SIGTRAP)))
+	if (!(pending_signals_set(thread) & ACTION_BIT(SIGTRAP)))
 		mask &= ~ACTION_BIT(SIGTRAP);
 	gate_mask(&mask);
-	held_wait(thread, set);
+	pending_signals_wait(thread, set);
 	result = plain(thread);
-	held_wait_over(thread);
+	pending_signals_wait_over(thread);
 	own_let();
 	return result;
 }
@@ -167,7 +167,7 @@ long signal_wait_took(struct thread *thread, long result)
 		return result;
 	if (leave_is_told(info))
 		return GATE_CALL_LATER;
-	held_was_passed(thread, info);
+	pending_signals_was_passed(thread, info);
 	if (thread->regs.gpr[6] && gate_copy((void *)thread->regs.gpr[6], info, sizeof(*info)))
 		return -EFAULT;
 	return result;
@@ -283,7 +283,7 @@ static void bad_frame(struct thread *thread)
 
 	info.si_signo = SIGSEGV;
 	info.si_code = SI_KERNEL;
-	held_add(thread, &info);
+	pending_signals_add(thread, &info);
 	thread->is_deferred = 1;
 	thread->regs.gpr[0] = 0;
 }
@@ -318,8 +318,8 @@ void signal_return_call(struct thread *thread, uint64_t next)
 		bad_frame(thread);
 		gate_signal();
 	}
-	ring_event(thread, TRAIL_SYSCALLED, thread->regs.rip, 0, SYS_rt_sigreturn,
-		   thread->regs.gpr[0]);
+	thread_words_event(thread, TRAIL_SYSCALLED, thread->regs.rip, 0, SYS_rt_sigreturn,
+			   thread->regs.gpr[0]);
 	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
 				       .ss_size = THREAD_SIGNAL_BYTES };
 	onward_go(thread, context);

@@ -55,7 +55,7 @@ static void left_from(const void *code, size_t bytes, uint32_t at, uint32_t ran)
 	struct trace *trace = translated(code, bytes);
 	struct state state;
 
-	state_left(&state, &thread, exit_of(trace->first_exit + trace->exits - 1u));
+	state_left(&state, &thread, trace_exit_of(trace->first_exit + trace->exits - 1u));
 	cr_expect_eq(state.pc, trace->pc + at, "code+%lx, not +%x", state.pc - trace->pc, at);
 	cr_expect_eq(state.ran, ran);
 	cr_expect_eq(state.left, 1);

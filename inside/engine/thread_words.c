@@ -72,7 +72,7 @@ static void segment_end(struct thread *thread)
 			 __ATOMIC_RELEASE);
 }
 
-int ring_open_unkept(struct thread *thread)
+int thread_words_open_unkept(struct thread *thread)
 {
 	uint8_t *words = memory_map(0, UNKEPT_BYTES + ENGINE_GUARD_BYTES, PROT_READ | PROT_WRITE);
 
@@ -124,7 +124,7 @@ static struct engine_slot *slot_await(void)
 static int open_lost(struct thread *thread)
 {
 	__atomic_add_fetch(&channel.head->lost_threads, 1, __ATOMIC_RELAXED);
-	return ring_open_unkept(thread);
+	return thread_words_open_unkept(thread);
 }
 
 /*
@@ -151,13 +151,13 @@ static int guard_make(const struct thread *thread, uint32_t segment)
 	return (int)err;
 }
 
-void ring_copied(void)
+void thread_words_copied(void)
 {
 	memory_clear(guarded, guarded_end);
 	guarded_end = 0;
 }
 
-int ring_open(struct thread *thread)
+int thread_words_open(struct thread *thread)
 {
 	struct engine_slot *slot = slot_await();
 
@@ -182,7 +182,7 @@ int ring_open(struct thread *thread)
 	return 0;
 }
 
-void ring_close(struct thread *thread)
+void thread_words_close(struct thread *thread)
 {
 	if (!thread->slot) {
 		memory_unmap(thread->words, UNKEPT_BYTES + ENGINE_GUARD_BYTES);
@@ -193,7 +193,7 @@ void ring_close(struct thread *thread)
 	channel_tell();
 }
 
-int ring_forget(struct thread *thread)
+int thread_words_forget(struct thread *thread)
 {
 	struct engine_slot *slot = thread->slot;
 	const uint32_t *words;
@@ -202,10 +202,10 @@ int ring_forget(struct thread *thread)
 
 	if (!slot)
 		return 0;
-	ring_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
+	thread_words_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
 	words = thread->words;
 	pointer = thread->pointer;
-	err = ring_open_unkept(thread);
+	err = thread_words_open_unkept(thread);
 	if (err)
 		return err;
 	slot->segments[thread->segment].ended_ticks = sys_ticks();
@@ -233,7 +233,7 @@ static void segment_wait(struct engine_segment *segment)
 	}
 }
 
-void ring_turn(struct thread *thread)
+void thread_words_turn(struct thread *thread)
 {
 	uint32_t segments = segments_of(thread->slot_number), next;
 	struct engine_segment *segment;
@@ -251,7 +251,7 @@ void ring_turn(struct thread *thread)
 		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
 		thread->segment_number--; /* as if it had never been */
 		segment_begin(thread, thread->segment, 0);
-		ring_event(thread, TRAIL_LOST, 0, 0, 0, 0);
+		thread_words_event(thread, TRAIL_LOST, 0, 0, 0, 0);
 		return;
 	}
 	segment_end(thread);
@@ -264,14 +264,14 @@ void ring_turn(struct thread *thread)
 		leave_ask();
 }
 
-int ring_is_guard(const struct thread *thread, uint64_t address)
+int thread_words_is_guard(const struct thread *thread, uint64_t address)
 {
 	return address >= (uint64_t)thread->words_end &&
 	       address < (uint64_t)thread->words_end + ENGINE_GUARD_BYTES;
 }
 
-void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint32_t left,
-		uint64_t first, uint64_t second)
+void thread_words_event(struct thread *thread, enum trail_event event, uint64_t at, uint32_t left,
+			uint64_t first, uint64_t second)
 {
 	uint64_t ticks = sys_ticks();
 	struct engine_event put = {
@@ -286,7 +286,7 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 	if (!thread->words)
 		return;
 	if ((uint32_t *)thread->pointer + 1 + sizeof(put) / 4 > thread->words_end)
-		ring_turn(thread);
+		thread_words_turn(thread);
 	words = (uint32_t *)thread->pointer;
 	/* clear the head first: the reader must not take an old word for the head of this event */
 	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
@@ -297,7 +297,7 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 	thread->pointer += 4 + sizeof(put);
 }
 
-void ring_take_back(struct thread *thread)
+void thread_words_take_back(struct thread *thread)
 {
 	uint32_t *words = (uint32_t *)(thread->pointer - EVENT_BYTES);
 
@@ -306,12 +306,12 @@ void ring_take_back(struct thread *thread)
 	thread->pointer -= EVENT_BYTES;
 }
 
-void ring_leave(struct thread *thread)
+void thread_words_leave(struct thread *thread)
 {
 	if (!thread->words)
 		return;
-	ring_event(thread, TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
-	ring_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
-	ring_close(thread);
+	thread_words_event(thread, TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
+	thread_words_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
+	thread_words_close(thread);
 	thread->words = NULL;
 }

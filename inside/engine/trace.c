@@ -227,7 +227,7 @@ struct trace *trace_at(uint64_t pc)
 
 void trace_incoming(struct trace *trace, uint32_t id)
 {
-	exit_now(id)->next = trace->incoming;
+	trace_exit_now(id)->next = trace->incoming;
 	trace->incoming = id;
 }
 
@@ -237,7 +237,7 @@ void trace_kill(struct trace *trace)
 	if (!trace->is_checked)
 		map_set(trace->pc, 0);
 	for (uint32_t id = trace->incoming; id;) {
-		struct exit *exit = exit_now(id);
+		struct exit *exit = trace_exit_now(id);
 
 		id = exit->next;
 		exit->next = 0;
@@ -246,14 +246,14 @@ void trace_kill(struct trace *trace)
 	trace->incoming = 0;
 }
 
-struct exit *exit_now(uint32_t id)
+struct exit *trace_exit_now(uint32_t id)
 {
 	return id >= now->first_id && id < id_count ? &now->exits[id - now->first_id] : NULL;
 }
 
-struct exit *exit_of(uint32_t id)
+struct exit *trace_exit_of(uint32_t id)
 {
-	struct exit *exit = exit_now(id);
+	struct exit *exit = trace_exit_now(id);
 
 	for (uint64_t number = newest; !exit && number-- > oldest;) {
 		struct generation *old = generation_of(number);
@@ -275,7 +275,7 @@ uint32_t trace_path_blocks(const struct thread *thread, uint32_t id)
 	return generation->exits[id - generation->first_id].blocks;
 }
 
-uint32_t exit_number(const struct exit *exit)
+uint32_t trace_exit_number(const struct exit *exit)
 {
 	uint64_t at = (uint64_t)((const uint8_t *)exit - (const uint8_t *)now->exits) /
 		      sizeof(*exit);
@@ -343,7 +343,7 @@ uint32_t trace_prefix(struct trace *trace, uint32_t blocks)
 	struct engine_prefix *entry;
 
 	for (uint32_t i = 0; i < trace->exits; i++)
-		if (exit_of(trace->first_exit + i)->blocks == blocks)
+		if (trace_exit_of(trace->first_exit + i)->blocks == blocks)
 			return trace->first_exit + i;
 	if (!trace->prefixes)
 		trace->prefixes = memory_get(trace->blocks * sizeof(*trace->prefixes));

@@ -139,12 +139,12 @@ uint32_t trace_next_id(void);
 /* In a copy of the process: no thread is in any. */
 void traces_copied(void);
 
-/* NULL: it is of no trace, or of one that is gone. exit_now(): of the newest generation. */
-struct exit *exit_of(uint32_t id);
-struct exit *exit_now(uint32_t id);
+/* NULL: it is of no trace, or of one that is gone. trace_exit_now(): of the newest generation. */
+struct exit *trace_exit_of(uint32_t id);
+struct exit *trace_exit_now(uint32_t id);
 
 /* 0: it is not of the newest generation. */
-uint32_t exit_number(const struct exit *exit);
+uint32_t trace_exit_number(const struct exit *exit);
 struct trace *trace_numbered(uint32_t number);
 
 /* The trace that the thread has just left by that exit. */

@@ -370,7 +370,7 @@ static struct trace *keep(struct making *m, struct trace *trace)
 		trace->code = code;
 	}
 	for (uint32_t i = 0; i < m->out_count; i++) {
-		struct exit *exit = exit_of(m->first_id + i);
+		struct exit *exit = trace_exit_of(m->first_id + i);
 
 		*exit = (struct exit){
 			.target = m->outs[i].target,
@@ -499,7 +499,7 @@ static struct trace *make(uint64_t pc, unsigned int layouts, struct code_read *r
 	else
 		map_known(pc); /* by way of the engine, without a fault each time */
 	for (uint32_t i = 0; i < m->out_count; i++) {
-		struct exit *exit = exit_of(m->first_id + i);
+		struct exit *exit = trace_exit_of(m->first_id + i);
 		struct trace *to = exit->jump ? trace_at(exit->target) : NULL;
 
 		if (to)
@@ -564,7 +564,7 @@ struct trace *translate_hot(struct trace *old)
 	old->is_dead = 1;
 	old->incoming = 0;
 	for (; id; id = next) {
-		struct exit *exit = exit_of(id);
+		struct exit *exit = trace_exit_of(id);
 
 		next = exit->next;
 		exit->next = 0;
@@ -576,9 +576,9 @@ struct trace *translate_hot(struct trace *old)
 
 void translate_link(struct exit *exit, struct trace *to)
 {
-	if (exit->jump && exit_number(exit) && !exit->next && !to->is_checked &&
+	if (exit->jump && trace_exit_number(exit) && !exit->next && !to->is_checked &&
 	    !to->is_x87_shown &&
 	    *(int32_t *)exit->jump == (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
 	    !cache_jump_set(exit->jump, to->head))
-		trace_incoming(to, exit_number(exit));
+		trace_incoming(to, trace_exit_number(exit));
 }

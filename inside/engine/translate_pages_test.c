@@ -116,7 +116,7 @@ Test(translate_pages, trace_has_at_most_256_instructions)
 
 	cr_assert_eq(trace->blocks, TRACE_INSTRUCTIONS_MAX / TRAIL_BLOCK_INSTRUCTIONS_MAX);
 	cr_assert_eq(trace->exits, 1);
-	cr_assert_eq(exit_of(trace->first_exit)->target, pc + TRACE_INSTRUCTIONS_MAX);
+	cr_assert_eq(trace_exit_of(trace->first_exit)->target, pc + TRACE_INSTRUCTIONS_MAX);
 }
 
 /* Jumps to the next instruction each: blocks of one. */
@@ -132,8 +132,8 @@ Test(translate_pages, new_trace_has_at_most_16_blocks)
 	pc = fixture_put(FIXTURE_LOW, 0, jumps, sizeof(jumps));
 	trace = fixture_translate(pc);
 	cr_assert_eq(trace->blocks, 16);
-	cr_assert_eq(exit_of(trace->first_exit)->target, pc + 32);
-	cr_assert_eq(exit_of(trace->first_exit)->blocks, 16);
+	cr_assert_eq(trace_exit_of(trace->first_exit)->target, pc + 32);
+	cr_assert_eq(trace_exit_of(trace->first_exit)->blocks, 16);
 }
 
 /* ---- operands that are far away ---- */
@@ -201,7 +201,7 @@ Test(translate_pages, exit_is_linked_later_and_unlinked_when_its_target_is_gone)
 	from = fixture_translate(pc);
 	cr_assert_not_null(strstr(listing(from), "leave 0/1 to code+0x2\n"));
 	to = fixture_translate(pc + 2);
-	translate_link(exit_of(from->first_exit), to);
+	translate_link(trace_exit_of(from->first_exit), to);
 	cr_assert_not_null(strstr(listing(from), "leave 0/1 to code+0x2, linked\n"));
 	trace_kill(to);
 	cr_assert_not_null(strstr(listing(from), "leave 0/1 to code+0x2\n"));
@@ -218,7 +218,7 @@ Test(translate_pages, trace_of_fnstenv_is_never_linked_to)
 	from = fixture_translate(pc);
 	to = fixture_translate(pc + 1);
 	cr_assert(to->is_x87_shown);
-	translate_link(exit_of(from->first_exit), to);
+	translate_link(trace_exit_of(from->first_exit), to);
 	cr_assert_not_null(strstr(listing(from), "leave 0/1 to code+0x1\n"));
 	cr_assert_neq(((const uint64_t *)listing_map())[pc + 1], (uint64_t)to->landing);
 }
@@ -335,7 +335,7 @@ Test(translate_pages, checked_trace_has_one_block_of_16_instructions)
 	trace = fixture_translate(pc);
 	cr_assert_eq(trace->blocks, 1);
 	cr_assert_eq(trace->code_bytes, 16);
-	cr_assert_eq(exit_of(trace->first_exit)->target, pc + 16);
+	cr_assert_eq(trace_exit_of(trace->first_exit)->target, pc + 16);
 }
 
 Test(translate_pages, checked_trace_is_never_linked_to)
@@ -347,7 +347,7 @@ Test(translate_pages, checked_trace_is_never_linked_to)
 	from = fixture_translate(pc);
 	to = fixture_translate(pc + 2);
 	cr_assert(to->is_checked);
-	translate_link(exit_of(from->first_exit), to);
+	translate_link(trace_exit_of(from->first_exit), to);
 	cr_assert_not_null(strstr(listing(from), "leave 0/1 to code+0x2\n"));
 	cr_assert_neq(((const uint64_t *)listing_map())[pc + 2], (uint64_t)to->landing);
 }
@@ -388,7 +388,7 @@ Test(translate_pages, shared_code_is_linked_to)
 
 	cr_assert_not(to->is_checked);
 	cr_assert_not_null(to->code);
-	translate_link(exit_of(from->first_exit), to);
+	translate_link(trace_exit_of(from->first_exit), to);
 	cr_assert_not_null(strstr(listing(from), "leave 0/1 to code+0x2, linked\n"));
 	cr_assert_eq(((const uint64_t *)listing_map())[(uint32_t)(pc + 2)], (uint64_t)to->landing);
 	fixture_store(pc + 2, "\x53", 1);

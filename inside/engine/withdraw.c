@@ -22,10 +22,10 @@ static int others_left(void)
 
 	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
 	leave_together();
-	for (unsigned int i = 0; i < LEAVE_NAPS_MAX && !is_alone; i++) {
+	for (unsigned int i = 0; i < LEAVE_POLLS_MAX && !is_alone; i++) {
 		is_alone = thread_count() <= __atomic_load_n(&waiting, __ATOMIC_SEQ_CST);
 		if (!is_alone)
-			leave_nap();
+			leave_poll();
 	}
 	__atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
 	return is_alone;
@@ -86,7 +86,7 @@ static int meets(const uint64_t *gpr, int is_free)
 	}
 }
 
-#define RENEW_NAPS 64u /* a thread may not have been where it could come from */
+#define RENEW_POLLS 64u /* a thread may not have been where it could come from */
 
 /*
  * Move the map, which is where programs may have memory too. Other threads must have come out of
@@ -98,11 +98,11 @@ static void move_map(void)
 	if (!map_move()) {
 		traces_ask();
 		traces_turn();
-		for (unsigned int i = 0; i < LEAVE_NAPS_MAX && !traces_are_new(); i++) {
+		for (unsigned int i = 0; i < LEAVE_POLLS_MAX && !traces_are_new(); i++) {
 			lock_give(&dispatch_lock);
-			if (i % RENEW_NAPS == 0)
+			if (i % RENEW_POLLS == 0)
 				leave_renew();
-			leave_nap();
+			leave_poll();
 			lock_take(&dispatch_lock);
 			traces_drop();
 		}

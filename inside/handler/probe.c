@@ -29,9 +29,9 @@ struct wm_probe {
 static int settle(void)
 {
 	/* inside a handler, this thread's own hit still uses the old plan: a later reap frees it */
-	int error = store_self_is_inside() ? 0 : registry_reap(REMOVE_MS, 0);
+	int error = store_self_is_inside() ? 0 : planning_reap(REMOVE_MS, 0);
 
-	/* registry_reap() is not enough: another thread may be reaping this probe's plan */
+	/* planning_reap() is not enough: another thread may be reaping this probe's plan */
 	if (!error)
 		error = store_quiesce(REMOVE_MS, 1);
 	if (!error)
@@ -46,7 +46,7 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 {
 	size_t name_bytes = name ? strlen(name) + 1 : 0;
 	struct wm_probe *made;
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	struct text text;
 	int error;
 
@@ -66,14 +66,14 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 	memcpy(made->name, name, name_bytes);
 
 	probe_order_before(&probe_added);
-	*probe = made;	  /* before the handler can run, which may remove itself */
-	hit_guard(&shut); /* ignore hits in code that the agent calls */
+	*probe = made;			/* before the handler can run, which may remove itself */
+	reentrancy_guard_enter(&guard); /* ignore hits in code that the agent calls */
 	error = agent_enter(&text);
 	if (!error) {
 		error = registry_probe_add(&text, made->name, kind, made->types, &made->plan, 1);
 		agent_leave(&text);
 	}
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	if (error < 0) {
 		*probe = NULL;
 		/* a handler that ran before the removal may have the pointer: leave it then */
@@ -86,38 +86,38 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 
 __attribute__((visibility("default"))) int wm_probe_status(struct wm_probe *probe)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	struct text text;
 	int status;
 
 	if (!probe)
 		return -EINVAL;
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	status = agent_enter(&text);
 	if (!status) {
 		status = registry_probe_status(probe->name, probe->kind, probe->types,
 					       &probe->plan);
 		agent_leave(&text);
 	}
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	return status;
 }
 
 __attribute__((visibility("default"))) int wm_probe_remove(struct wm_probe *probe)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	struct text text;
 	int error;
 
 	if (!probe)
 		return 0;
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	error = agent_enter(&text);
 	if (!error) {
 		error = registry_probe_remove(&text, probe->name, probe->kind, &probe->plan);
 		agent_leave(&text);
 	}
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	if (!error)
 		error = settle();
 	if (!error)

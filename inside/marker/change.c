@@ -296,7 +296,7 @@ static void lose(struct variant *variant)
 							   .site = variant->sites,
 							   .whole = 1 });
 	variant->lanes = variant->lanes_next = 0;
-	plan_drop(variant);
+	planning_drop(variant);
 	registry_expect_stuck();
 }
 
@@ -312,8 +312,8 @@ static void settle(struct variant *variant)
 		return;
 	variant->lanes &= ~leaving;
 	variant->lanes_next = variant->lanes;
-	probes_settle(variant, 0);
-	if (leaving && plan_publish(variant))
+	probelist_settle(variant, 0);
+	if (leaving && planning_publish(variant))
 		lose(variant);
 	if (leaving && !variant->lanes)
 		registry_expect_stuck();
@@ -336,7 +336,7 @@ static void publish(struct change *change)
 		variant->lanes = variant->lanes_next;
 		variant->probes = variant->probes_next;
 		variant->probe_count = variant->probe_count_next;
-		if (plan_publish(variant)) {
+		if (planning_publish(variant)) {
 			variant->lanes = lanes;
 			variant->probes = probes;
 			variant->probe_count = count;
@@ -355,7 +355,7 @@ static void withdraw(struct variant *variant, int error)
 	heap_free(variant->probes, variant->probe_count * sizeof *variant->probes);
 	variant->probes = variant->probes_next = NULL;
 	variant->probe_count = variant->probe_count_next = 0;
-	plan_drop(variant);
+	planning_drop(variant);
 }
 
 /* Leave new sessions out of a marker that was live before: their request fails. */
@@ -365,7 +365,7 @@ static void leave_out_new(struct variant *variant)
 
 	variant->error = -EFAULT;
 	variant->lanes &= variant->lanes_before;
-	if (variant->lanes != lanes && plan_publish(variant))
+	if (variant->lanes != lanes && planning_publish(variant))
 		variant->lanes = lanes; /* no memory: the plan has them until they leave */
 }
 
@@ -384,8 +384,8 @@ static void unpublish(struct change *change, int all_new)
 		if (variant->error || wants_to_live(variant))
 			continue;
 		variant->lanes = variant->lanes_next;
-		probes_settle(variant, 1);
-		plan_drop(variant);
+		probelist_settle(variant, 1);
+		planning_drop(variant);
 	}
 }
 
@@ -429,7 +429,7 @@ static int set_armed(struct change *change, struct list *list, const struct text
 		site->variant->armed_count += (uint32_t)arm - site->armed;
 		site->armed = (uint8_t)arm;
 		restored_end(site);
-		if (!site->variant->held_sites)
+		if (!site->variant->foreign_sites)
 			site->variant->held_ns = lock_now_ns();
 	}
 	restored_changed();

@@ -72,15 +72,15 @@ static void read_counters(const struct writer *writer, unsigned int kinds,
 
 void cost_prepare(struct writer *writer)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 
 	if (__atomic_load_n(&writer->counters_asked, __ATOMIC_RELAXED) == writer->births ||
 	    !cost_is_allowed() || seccomp_yield_has_begun())
 		return;
 	/* what is called is ordinary code, in which there may be probes */
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	vectors_call_aside(cost_counters_ask, writer);
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 }
 
 unsigned int cost_read(const struct writer *writer, unsigned int kinds,

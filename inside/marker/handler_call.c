@@ -20,7 +20,7 @@ static int is_running(const struct writer *writer, const struct plan_probe *prob
 }
 
 /* A handler that passes its own marker is not called again for it: that would never end. */
-long probe_call(void *data)
+long handler_probe_call(void *data)
 {
 	const struct probe_call *call = data;
 	struct writer *writer = call->writer;

@@ -18,7 +18,7 @@ struct probe_call {
  * that calls ordinary code: by way of vectors_call(), with the probe_call as its argument. Returns
  * 0.
  */
-long probe_call(void *call);
+long handler_probe_call(void *call);
 
 /*
  * ThreadSanitizer does not see how a handler comes to run. These two report the order to it: the

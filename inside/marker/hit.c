@@ -372,7 +372,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 	if (plan && plan->probe_count && depth >= 0) {
 		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
 
-		vectors_call(probe_call, &call);
+		vectors_call(handler_probe_call, &call);
 	}
 	hit_end(writer, depth);
 }
@@ -539,7 +539,7 @@ void hit_detour(HIT_REGISTERS, HIT_PUSHED)
 	uintptr_t sp = (uintptr_t)&site;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
-	if (hit_guard_is_held(sp))
+	if (reentrancy_guard_covers(sp))
 		return;
 	/* a plan with strings is never plain, since they are read with care */
 	if (unlikely(!hit_plain(writer_self, marker, (const unsigned char *)payload, sp, PLAN_FIXED,

@@ -6,7 +6,7 @@
  * several variants. Where they disagree on the types, only one of them may ever be armed: see
  * change.c.
  *
- * Everything here is called under the agent's lock, except registry_reap() and where noted.
+ * Everything here is called under the agent's lock, except planning_reap() and where noted.
  * Calls that take a struct text may write code.
  */
 #ifndef INSIDE_MARKER_MARKER_H
@@ -27,12 +27,12 @@ struct variant {
 	const char *fields; /* as written in the source */
 	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
-	uint32_t held_sites;   /* another tool's byte is there, or was (restored.h) */
-	uint64_t held_ns;      /* since when some of them may have been; else, when it was armed */
-	uint32_t lanes;	       /* sessions in the plan, a bit each */
-	uint32_t lanes_next;   /* what they are to be, in a change */
-	uint32_t lanes_before; /* what they were, before that */
-	uint32_t number;       /* of its hit counter + 1 (plan.h); 0 before its first plan */
+	uint32_t foreign_sites; /* another tool's byte is there, or was (restored.h) */
+	uint64_t held_ns;	/* since when some of them may have been; else, when it was armed */
+	uint32_t lanes;		/* sessions in the plan, a bit each */
+	uint32_t lanes_next;	/* what they are to be, in a change */
+	uint32_t lanes_before;	/* what they were, before that */
+	uint32_t number;	/* of its hit counter + 1 (plan.h); 0 before its first plan */
 	uint32_t ids[SESSIONS_MAX];   /* EVENT_ID_NONE before the session's first arming */
 	uint16_t costs[SESSIONS_MAX]; /* what the events of that id count (cost.h) */
 	struct plan_probe *probes, *probes_next;
@@ -180,7 +180,7 @@ int registry_waits(void);
  * so the caller must not hold it. `self_ok` as store_quiesce() has it. Returns 0 when nothing is
  * left, -ETIMEDOUT.
  */
-int registry_reap(unsigned int timeout_ms, int self_ok);
+int planning_reap(unsigned int timeout_ms, int self_ok);
 
 /*
  * The child of a fork: no session wants anything; the program's own probes stay. `whole`: the lock
@@ -219,20 +219,20 @@ uint32_t registry_ids(unsigned int lane);
 void registry_ids_from(unsigned int lane, uint32_t id);
 
 /* Wanted markers that have no site yet. */
-int pending_add(const char *name, char kind, const uint8_t types[16],
-		const struct plan_probe *probe);
-int pending_remove(const char *name, char kind, const struct plan_probe *probe);
-int pending_any(void);
+int probelist_pending_add(const char *name, char kind, const uint8_t types[16],
+			  const struct plan_probe *probe);
+int probelist_pending_remove(const char *name, char kind, const struct plan_probe *probe);
+int probelist_pending_any(void);
 /* Copy what waits for this variant into its probes_next. 0 or -ENOMEM. */
-int pending_claim(struct variant *variant);
+int probelist_pending_claim(struct variant *variant);
 /* After the change: what a variant has then waits no longer; what was refused waits on. */
-void pending_settle(void);
-int probes_have(const struct variant *variant, const struct plan_probe *probe);
+void probelist_pending_settle(void);
+int probelist_has(const struct variant *variant, const struct plan_probe *probe);
 /* A variant without probes gets those of another. 0 or -ENOMEM. */
-int probes_copy(struct variant *variant, const struct variant *from);
+int probelist_copy(struct variant *variant, const struct variant *from);
 /* probes_next becomes probes, with one more or without one. 0, -ENOMEM or -ENOENT. */
-int probes_with(struct variant *variant, const struct plan_probe *probe);
-int probes_without(struct variant *variant, const struct plan_probe *probe);
-void probes_settle(struct variant *variant, int accepted);
+int probelist_with(struct variant *variant, const struct plan_probe *probe);
+int probelist_without(struct variant *variant, const struct plan_probe *probe);
+void probelist_settle(struct variant *variant, int accepted);
 
 #endif

@@ -144,7 +144,7 @@ int module_read(const struct text *text, const struct module_place *where, const
 			module->frames = module->base + phdrs[i].p_vaddr;
 	}
 	if (!error && table.note)
-		error = table_read(module, text, &table);
+		error = module_table_read(module, text, &table);
 	if (error) {
 		module_free(module);
 		return error;

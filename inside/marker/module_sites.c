@@ -373,7 +373,8 @@ static int seek_in(struct module *module, const struct text *text, const struct 
 	return error;
 }
 
-int table_read(struct module *module, const struct text *text, const struct table_place *place)
+int module_table_read(struct module *module, const struct text *text,
+		      const struct table_place *place)
 {
 	unsigned int tries = 0;
 	int error = read_at(module, text, place);

@@ -18,6 +18,7 @@ struct table_place {
  * the table is found by its entries (base/site_table.h). A table that can't be right leaves no site
  * and -WM_E_MODULE_DAMAGED in module->error.
  */
-int table_read(struct module *module, const struct text *text, const struct table_place *place);
+int module_table_read(struct module *module, const struct text *text,
+		      const struct table_place *place);
 
 #endif

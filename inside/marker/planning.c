@@ -90,12 +90,12 @@ static void put(struct variant *variant, struct plan *plan)
 	retired = block;
 }
 
-void plan_drop(struct variant *variant)
+void planning_drop(struct variant *variant)
 {
 	put(variant, NULL);
 }
 
-int plan_publish(struct variant *variant)
+int planning_publish(struct variant *variant)
 {
 	struct plan *plan = NULL;
 
@@ -108,7 +108,7 @@ int plan_publish(struct variant *variant)
 	return 0;
 }
 
-int registry_reap(unsigned int timeout_ms, int self_ok)
+int planning_reap(unsigned int timeout_ms, int self_ok)
 {
 	struct block *mine, *last;
 	int error;

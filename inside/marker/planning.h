@@ -12,9 +12,9 @@
  * Put the plan that fits a variant's lanes and probes in place; the old one is retired. Returns 0,
  * or -ENOMEM with nothing changed; never fails when there is nothing left to do at the marker.
  */
-int plan_publish(struct variant *variant);
+int planning_publish(struct variant *variant);
 
 /* Take the variant's plan away without allocating. */
-void plan_drop(struct variant *variant);
+void planning_drop(struct variant *variant);
 
 #endif

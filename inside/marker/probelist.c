@@ -22,7 +22,7 @@ static int is_same(const struct plan_probe *a, const struct plan_probe *b)
 	return a->call == b->call && a->fn == b->fn && a->data == b->data;
 }
 
-int probes_have(const struct variant *variant, const struct plan_probe *probe)
+int probelist_has(const struct variant *variant, const struct plan_probe *probe)
 {
 	for (uint32_t i = 0; i < variant->probe_count; i++)
 		if (is_same(&variant->probes[i], probe))
@@ -55,7 +55,7 @@ static void set_next(struct variant *variant, struct plan_probe *next, uint32_t 
 	variant->probe_count_next = count;
 }
 
-int probes_with(struct variant *variant, const struct plan_probe *probe)
+int probelist_with(struct variant *variant, const struct plan_probe *probe)
 {
 	uint32_t count = variant->probe_count_next;
 	struct plan_probe *next;
@@ -68,7 +68,7 @@ int probes_with(struct variant *variant, const struct plan_probe *probe)
 	return 0;
 }
 
-int probes_without(struct variant *variant, const struct plan_probe *probe)
+int probelist_without(struct variant *variant, const struct plan_probe *probe)
 {
 	uint32_t count = variant->probe_count_next, i = 0;
 	struct plan_probe *next = NULL;
@@ -88,7 +88,7 @@ int probes_without(struct variant *variant, const struct plan_probe *probe)
 	return 0;
 }
 
-int probes_copy(struct variant *variant, const struct variant *from)
+int probelist_copy(struct variant *variant, const struct variant *from)
 {
 	struct plan_probe *next = copy(from->probes_next, from->probe_count_next,
 				       from->probe_count_next);
@@ -99,7 +99,7 @@ int probes_copy(struct variant *variant, const struct variant *from)
 	return 0;
 }
 
-void probes_settle(struct variant *variant, int accepted)
+void probelist_settle(struct variant *variant, int accepted)
 {
 	if (!accepted) {
 		drop_next(variant);
@@ -111,8 +111,8 @@ void probes_settle(struct variant *variant, int accepted)
 	variant->probe_count = variant->probe_count_next;
 }
 
-int pending_add(const char *name, char kind, const uint8_t types[16],
-		const struct plan_probe *probe)
+int probelist_pending_add(const char *name, char kind, const uint8_t types[16],
+			  const struct plan_probe *probe)
 {
 	struct pending *waits = heap_alloc(sizeof *waits);
 
@@ -141,7 +141,7 @@ static void unlink_pending(struct pending **link)
 	heap_free(gone, sizeof *gone);
 }
 
-int pending_remove(const char *name, char kind, const struct plan_probe *probe)
+int probelist_pending_remove(const char *name, char kind, const struct plan_probe *probe)
 {
 	for (struct pending **link = &pending; *link; link = &(*link)->next) {
 		if ((*link)->kind == kind && is_same(&(*link)->probe, probe) &&
@@ -159,14 +159,14 @@ static int is_for(const struct pending *waits, const struct variant *variant)
 	       !memcmp(waits->types, variant->types, sizeof waits->types);
 }
 
-int pending_claim(struct variant *variant)
+int probelist_pending_claim(struct variant *variant)
 {
 	for (const struct pending *waits = pending; waits; waits = waits->next) {
 		int error;
 
 		if (!is_for(waits, variant))
 			continue;
-		error = probes_with(variant, &waits->probe);
+		error = probelist_with(variant, &waits->probe);
 		if (error)
 			return error;
 	}
@@ -178,12 +178,12 @@ static int is_taken(const struct pending *waits)
 	const struct variant *variant = NULL;
 
 	while ((variant = registry_next_named(variant, waits->name)))
-		if (is_for(waits, variant) && probes_have(variant, &waits->probe))
+		if (is_for(waits, variant) && probelist_has(variant, &waits->probe))
 			return 1;
 	return 0;
 }
 
-void pending_settle(void)
+void probelist_pending_settle(void)
 {
 	struct pending **link = &pending;
 
@@ -195,7 +195,7 @@ void pending_settle(void)
 	}
 }
 
-int pending_any(void)
+int probelist_pending_any(void)
 {
 	return pending != NULL;
 }

@@ -382,8 +382,8 @@ int registry_forked(int whole, uint32_t lanes)
 			continue;
 		}
 		variant->lanes = variant->lanes_next = kept;
-		if (plan && kept != lanes_of(plan) && plan_publish(variant))
-			plan_drop(variant);
+		if (plan && kept != lanes_of(plan) && planning_publish(variant))
+			planning_drop(variant);
 	}
 	if (abandoned)
 		return 0;

@@ -209,7 +209,7 @@ static int inherit_probes(struct variant *variant)
 
 	while (!variant->probe_count_next && (v = registry_next_named(v, variant->name))) {
 		if (is_alike(v, variant->kind, variant->types) && v->probe_count_next)
-			return probes_copy(variant, v);
+			return probelist_copy(variant, v);
 	}
 	return 0;
 }
@@ -226,11 +226,11 @@ static int consider_new(struct change *change, struct variant *variant)
 		if (rule_any(lane) && rule_wants(lane, variant->name))
 			variant->lanes_next = (variant->lanes_next | 1u << lane) & ~replaced[lane];
 	}
-	error = pending_claim(variant);
+	error = probelist_pending_claim(variant);
 	if (!error)
 		error = inherit_probes(variant);
 	if (error)
-		probes_settle(variant, 0);
+		probelist_settle(variant, 0);
 	return error;
 }
 
@@ -276,7 +276,7 @@ int registry_follow(const struct text *text)
 		error = change_commit(&change, text);
 	else
 		change_commit(&change, text);
-	pending_settle();
+	probelist_pending_settle();
 	return error;
 }
 
@@ -335,7 +335,7 @@ int registry_probe_add(const struct text *text, const char *name, char kind,
 		if (v->kind != kind || !v->site_count)
 			continue;
 		if (is_alike(v, kind, types))
-			error = change_probes(text, v, probes_with, probe);
+			error = change_probes(text, v, probelist_with, probe);
 		else if (error)
 			error = -WM_E_FIELD_TYPES;
 	}
@@ -343,10 +343,10 @@ int registry_probe_add(const struct text *text, const char *name, char kind,
 	/* it is at all sites or at none */
 	for (v = NULL; failed && (v = registry_next_named(v, name)) != failed;) {
 		if (is_alike(v, kind, types))
-			change_probes(text, v, probes_without, probe);
+			change_probes(text, v, probelist_without, probe);
 	}
 	if (error == -WM_E_NO_MARKER && pending) {
-		error = pending_add(name, kind, types, probe);
+		error = probelist_pending_add(name, kind, types, probe);
 		return error ? error : 1;
 	}
 	return error;
@@ -357,13 +357,13 @@ int registry_probe_remove(const struct text *text, const char *name, char kind,
 {
 	int result = -ENOENT;
 
-	if (!pending_remove(name, kind, probe))
+	if (!probelist_pending_remove(name, kind, probe))
 		return 0;
 	for (struct variant *v = NULL; (v = registry_next_named(v, name));) {
 		int error = -ENOENT; /* another variant may have it */
 
 		if (v->kind == kind && v->probe_count)
-			error = change_probes(text, v, probes_without, probe);
+			error = change_probes(text, v, probelist_without, probe);
 		/* where that failed it may still be called */
 		if (error != -ENOENT && (result == -ENOENT || !result))
 			result = error;
@@ -381,7 +381,7 @@ int registry_probe_status(const char *name, char kind, const uint8_t types[16],
 			continue;
 		if (!is_alike(v, kind, types))
 			return -WM_E_FIELD_TYPES;
-		if (probes_have(v, probe))
+		if (probelist_has(v, probe))
 			sites += (int)v->armed_count;
 		else
 			error = v->error ? v->error : -WM_E_SITE_CHANGED;
@@ -395,5 +395,5 @@ int registry_waits(void)
 
 	while (variant && !variant->probe_count)
 		variant = variant->next;
-	return variant || pending_any();
+	return variant || probelist_pending_any();
 }

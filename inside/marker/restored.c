@@ -10,8 +10,8 @@
 #include <errno.h>
 
 static struct compare_list armed;
-static int is_stale, held_changed;
-static size_t held_count;
+static int is_stale, foreign_changed;
+static size_t foreign_count;
 static uint64_t looked_ns; /* when the last look began */
 
 void restored_changed(void)
@@ -28,7 +28,7 @@ static int collect(void)
 {
 	struct compare_item *item;
 
-	armed.count = held_count = 0;
+	armed.count = foreign_count = 0;
 	for (const struct variant *v = registry_first(); v; v = v->next) {
 		for (struct site *site = v->lanes ? v->sites : NULL; site; site = site->next) {
 			if (!site->armed || site->portable)
@@ -39,7 +39,7 @@ static int collect(void)
 			item->address = site->address;
 			item->bytes = 1;
 			item->expected[0] = SITE_ARMED;
-			held_count += site->is_held;
+			foreign_count += site->is_foreign;
 		}
 	}
 	is_stale = 0;
@@ -48,7 +48,7 @@ static int collect(void)
 
 static void report(const struct variant *variant, uint64_t end_ns)
 {
-	held_changed = 1;
+	foreign_changed = 1;
 	for (unsigned int lane = 0; registry_listener && lane < SESSIONS_MAX; lane++) {
 		if (variant->lanes & 1u << lane && variant->ids[lane] != EVENT_ID_NONE)
 			registry_listener->held(lane, variant->ids[lane], variant->held_ns, end_ns);
@@ -58,11 +58,11 @@ static void report(const struct variant *variant, uint64_t end_ns)
 /* The marker is reported as held while any of its sites is. */
 static void hold(struct site *site)
 {
-	if (site->is_held)
+	if (site->is_foreign)
 		return;
-	site->is_held = 1;
-	held_count++;
-	if (site->variant->held_sites++)
+	site->is_foreign = 1;
+	foreign_count++;
+	if (site->variant->foreign_sites++)
 		return;
 	if (looked_ns > site->variant->held_ns)
 		site->variant->held_ns = looked_ns;
@@ -71,15 +71,15 @@ static void hold(struct site *site)
 
 static void release(struct site *site)
 {
-	site->is_held = 0;
-	held_count--;
-	if (!--site->variant->held_sites)
+	site->is_foreign = 0;
+	foreign_count--;
+	if (!--site->variant->foreign_sites)
 		report(site->variant, lock_now_ns());
 }
 
 void restored_end(struct site *site)
 {
-	if (site->is_held)
+	if (site->is_foreign)
 		release(site);
 }
 
@@ -114,7 +114,7 @@ static void release_returned(const struct text *text)
 		struct site *site = armed.items[i].owner;
 		uint8_t byte;
 
-		if (site->is_held && !text_read(text, site->address, &byte, 1) &&
+		if (site->is_foreign && !text_read(text, site->address, &byte, 1) &&
 		    byte == SITE_ARMED)
 			release(site);
 	}
@@ -126,11 +126,11 @@ void restored_look(const struct text *text)
 
 	if (is_stale)
 		collect();
-	if (held_count)
+	if (foreign_count)
 		release_returned(text);
 	compare_run(text, &armed, judge, (void *)text);
 	looked_ns = begin_ns;
-	if (held_changed && registry_listener)
+	if (foreign_changed && registry_listener)
 		registry_listener->flush();
-	held_changed = 0;
+	foreign_changed = 0;
 }

@@ -23,7 +23,7 @@ void control_wake_locked(void)
 	if (!control_life.tid)
 		return;
 	syscall_raw(SYS_tgkill, kernel_getpid(), control_life.tid, THREAD_WAKE_SIGNAL, 0);
-	rest_wake();
+	idle_wake();
 }
 
 int control_wake(void)

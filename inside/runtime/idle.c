@@ -17,7 +17,7 @@
 #define WAKE_NS UINT64_C(25000000)	  /* of rest that one wake may cost */
 #define REFUSED_NS 5000000
 
-static uint32_t asked;	/* grows with each rest_wake() */
+static uint32_t asked;	/* grows with each idle_wake() */
 static uint32_t served; /* as it was before the last look: what was asked later is not seen yet */
 static uint64_t disturbed_until_ns, talk_until_ns;
 static int expects_signals;
@@ -40,7 +40,7 @@ static uint64_t sleeps(void)
  */
 static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 {
-	struct pollfd open[REST_FDS_MAX];
+	struct pollfd open[IDLE_FDS_MAX];
 	unsigned int opened = 0, at = 0;
 	int ready, is_too_many;
 
@@ -62,26 +62,26 @@ static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 	return is_too_many ? (int)opened : ready;
 }
 
-int rest_is_disturbed(void)
+int idle_is_disturbed(void)
 {
 	return lock_now_ns() < disturbed_until_ns;
 }
 
-void rest_expect_signals(int whether)
+void idle_expect_signals(int whether)
 {
 	if (whether && !expects_signals)
 		talk_until_ns = lock_now_ns() + TALK_SHORT_NS;
 	expects_signals = whether;
 }
 
-void rest_wake(void)
+void idle_wake(void)
 {
 	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
 	lock_wake_word(&asked);
 }
 
 /* On the word, which other threads' signals leave alone; then a look at the descriptors. */
-static int rest_on_word(struct pollfd *fds, unsigned int count, int wait_ms)
+static int idle_on_word(struct pollfd *fds, unsigned int count, int wait_ms)
 {
 	if (wait_ms)
 		lock_wait_word(&asked, served,
@@ -91,7 +91,7 @@ static int rest_on_word(struct pollfd *fds, unsigned int count, int wait_ms)
 }
 
 /* On the descriptors, and see how often that was for nothing. */
-static int rest_on_all(struct pollfd *fds, unsigned int count, int wait_ms)
+static int idle_on_all(struct pollfd *fds, unsigned int count, int wait_ms)
 {
 	uint64_t begin_ns = lock_now_ns(), before = sleeps(), end_ns, wakes;
 	int ready;
@@ -105,7 +105,7 @@ static int rest_on_all(struct pollfd *fds, unsigned int count, int wait_ms)
 	return ready;
 }
 
-int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms)
+int idle_poll(struct pollfd *fds, unsigned int count, int wait_ms)
 {
 	uint64_t now_ns = lock_now_ns();
 	int ready;
@@ -114,8 +114,8 @@ int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms)
 	if (expects_signals && now_ns < talk_until_ns && wait_ms > TALK_SHORT_MS)
 		wait_ms = TALK_SHORT_MS;
 	ready = (expects_signals || now_ns < disturbed_until_ns) && now_ns >= talk_until_ns
-			? rest_on_word(fds, count, wait_ms)
-			: rest_on_all(fds, count, wait_ms);
+			? idle_on_word(fds, count, wait_ms)
+			: idle_on_all(fds, count, wait_ms);
 	if (ready)
 		talk_until_ns = lock_now_ns() + (expects_signals ? TALK_SHORT_NS : TALK_NS);
 	return ready;

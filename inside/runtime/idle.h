@@ -15,22 +15,22 @@
 #include <poll.h>
 
 /* As many descriptors as are ever given. */
-#define REST_FDS_MAX 16
+#define IDLE_FDS_MAX 16
 
 /*
- * poll(2) of `count` descriptors, REST_FDS_MAX at most, those below 0 left out; one is a signalfd,
+ * poll(2) of `count` descriptors, IDLE_FDS_MAX at most, those below 0 left out; one is a signalfd,
  * and `revents` are filled in. Waits wait_ms at most and may return earlier with nothing. Returns
  * how many are ready, 0 on any error. Control thread.
  */
-int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms);
+int idle_poll(struct pollfd *fds, unsigned int count, int wait_ms);
 
 /* End the rest, after the signal for it was sent. Any thread. */
-void rest_wake(void);
+void idle_wake(void);
 
 /* Expect signals all the time, or no longer: watches report by signals. Control thread. */
-void rest_expect_signals(int whether);
+void idle_expect_signals(int whether);
 
 /* Whether other threads' signals have lately kept us from resting. Control thread. */
-int rest_is_disturbed(void);
+int idle_is_disturbed(void);
 
 #endif

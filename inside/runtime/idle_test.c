@@ -68,25 +68,25 @@ Test(rest, finds_its_wake_among_other_threads_signals, .timeout = 60)
 	block(WAKE);
 	fds[1] = (struct pollfd){ .fd = open_wake(), .events = POLLIN };
 	cr_assert_geq(fds[1].fd, 0);
-	cr_assert_eq(rest_poll(fds, 2, 100), 0);
-	cr_assert_not(rest_is_disturbed());
+	cr_assert_eq(idle_poll(fds, 2, 100), 0);
+	cr_assert_not(idle_is_disturbed());
 	cr_assert_eq(pthread_create(&thread, NULL, storm, NULL), 0);
-	for (int i = 0; i < ROUNDS && !rest_is_disturbed(); i++)
-		cr_assert_eq(rest_poll(fds, 2, 250), 0);
-	cr_assert(rest_is_disturbed());
-	cr_assert_eq(rest_poll(fds, 2, 250), 0);
+	for (int i = 0; i < ROUNDS && !idle_is_disturbed(); i++)
+		cr_assert_eq(idle_poll(fds, 2, 250), 0);
+	cr_assert(idle_is_disturbed());
+	cr_assert_eq(idle_poll(fds, 2, 250), 0);
 	cr_assert_eq(fds[1].revents, 0);
 	before = slept();
-	cr_assert_eq(rest_poll(fds, 2, 250), 0);
+	cr_assert_eq(idle_poll(fds, 2, 250), 0);
 	cr_assert_gt(slept(), before);
 
-	rest_wake();
+	idle_wake();
 	before = slept();
-	cr_assert_eq(rest_poll(fds, 2, 250), 0);
+	cr_assert_eq(idle_poll(fds, 2, 250), 0);
 	cr_assert_eq(slept(), before, "what was asked ends the rest");
 	pthread_kill(pthread_self(), WAKE);
 	for (int i = 0; i < ROUNDS && !ready; i++)
-		ready = rest_poll(fds, 2, 250);
+		ready = idle_poll(fds, 2, 250);
 	cr_assert_eq(ready, 1);
 	cr_assert_eq(fds[1].revents, POLLIN);
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
@@ -104,11 +104,11 @@ Test(rest, takes_each_for_ready_where_poll_refuses, .timeout = 60)
 	cr_assert_eq(pipe(pipes), 0);
 	fds[1].fd = pipes[0];
 	fds[2] = (struct pollfd){ .fd = pipes[0], .events = POLLIN };
-	cr_assert_eq(rest_poll(fds, 3, 1), 0);
+	cr_assert_eq(idle_poll(fds, 3, 1), 0);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &none), 0);
 	none.rlim_cur = 0;
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
-	cr_assert_eq(rest_poll(fds, 3, 10000), 2);
+	cr_assert_eq(idle_poll(fds, 3, 10000), 2);
 	cr_assert_eq(fds[0].revents, 0);
 	cr_assert_eq(fds[1].revents, POLLIN);
 	cr_assert_eq(fds[2].revents, POLLIN);

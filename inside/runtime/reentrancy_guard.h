@@ -11,51 +11,51 @@
 #include <stdint.h>
 
 /* One stretch, in the frame of the function that begins and ends it. */
-struct hit_guard {
-	uintptr_t before; /* hit_guard_at, for its end */
+struct reentrancy_guard {
+	uintptr_t before; /* reentrancy_guard_at, for its end */
 	uintptr_t mark;	  /* gone when other frames lie here */
 };
 
-#define HIT_GUARD_MARK UINT64_C(0x5b1d7c93e64af028)
+#define REENTRANCY_GUARD_MARK UINT64_C(0x5b1d7c93e64af028)
 
 /* Address of the calling thread's stretch; 0: none. In the agent's own threads it never ends. */
-extern __thread uintptr_t hit_guard_at
+extern __thread uintptr_t reentrancy_guard_at
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
-#define HIT_GUARD_FOR_GOOD UINTPTR_MAX
+#define REENTRANCY_GUARD_FOR_GOOD UINTPTR_MAX
 
 /* The marks are stored where the compiler knows of no reader. */
-static inline void hit_guard_mark(struct hit_guard *shut, uintptr_t mark)
+static inline void reentrancy_guard_mark(struct reentrancy_guard *guard, uintptr_t mark)
 {
-	*(volatile uintptr_t *)&shut->mark = mark;
+	*(volatile uintptr_t *)&guard->mark = mark;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline void hit_guard(struct hit_guard *shut)
+static inline void reentrancy_guard_enter(struct reentrancy_guard *guard)
 {
-	shut->before = hit_guard_at;
-	hit_guard_mark(shut, (uintptr_t)shut ^ HIT_GUARD_MARK);
-	if (shut->before != HIT_GUARD_FOR_GOOD)
-		hit_guard_at = (uintptr_t)shut;
+	guard->before = reentrancy_guard_at;
+	reentrancy_guard_mark(guard, (uintptr_t)guard ^ REENTRANCY_GUARD_MARK);
+	if (guard->before != REENTRANCY_GUARD_FOR_GOOD)
+		reentrancy_guard_at = (uintptr_t)guard;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static inline void hit_open(struct hit_guard *shut)
+static inline void reentrancy_guard_leave(struct reentrancy_guard *guard)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	hit_guard_at = shut->before;
-	hit_guard_mark(shut, 0);
+	reentrancy_guard_at = guard->before;
+	reentrancy_guard_mark(guard, 0);
 }
 
 /* Out of line, and keeping registers: an open stretch is rare. */
-int hit_is_agents_own(uintptr_t sp) __attribute__((no_caller_saved_registers, cold));
+int reentrancy_guard_is_agents_own(uintptr_t sp) __attribute__((no_caller_saved_registers, cold));
 
 /* Whether to ignore a hit at this stack pointer. Hit path. */
-static inline int hit_guard_is_held(uintptr_t sp)
+static inline int reentrancy_guard_covers(uintptr_t sp)
 {
-	return __builtin_expect(hit_guard_at != 0, 0) && hit_is_agents_own(sp);
+	return __builtin_expect(reentrancy_guard_at != 0, 0) && reentrancy_guard_is_agents_own(sp);
 }
 
 /* Whether this stretch's frame is above `sp`, near, and not overwritten. Hit path. */
-int hit_guard_is_above(const struct hit_guard *shut, uintptr_t sp);
+int reentrancy_guard_is_above(const struct reentrancy_guard *guard, uintptr_t sp);
 
 #endif

@@ -77,7 +77,7 @@ static void waiting_replace(uintptr_t from, uintptr_t to)
 
 void seccomp_yield_begin(int why)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	int was = errno;
 	uint64_t all = ~UINT64_C(0), before = 0;
 	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
@@ -86,7 +86,7 @@ void seccomp_yield_begin(int why)
 	/* a handler of the program's may leave by a jump */
 	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof all);
 	waiting_replace(0, self);
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	__atomic_store_n(&seccomp_yield_begun, 1, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&coming, 1, __ATOMIC_SEQ_CST);
 	if (why)
@@ -95,7 +95,7 @@ void seccomp_yield_begin(int why)
 	if (control_wake())
 		wait_for(mine, why);
 	errno = was;
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	waiting_replace(self, 0);
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
 }

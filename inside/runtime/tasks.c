@@ -24,7 +24,7 @@ int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES])
 	return got > 0 ? 0 : -1;
 }
 
-int tasks_any(int (*look)(const char *status))
+int tasks_any(int (*foreign_bytes_look)(const char *status))
 {
 	static char list[8192] __attribute__((aligned(8))), status[TASKS_STATUS_BYTES];
 	int tasks = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -39,7 +39,7 @@ int tasks_any(int (*look)(const char *status))
 			at += entry->d_reclen;
 			if (entry->d_name[0] != '.' &&
 			    !tasks_read_status(tasks, entry->d_name, status))
-				found = look(status);
+				found = foreign_bytes_look(status);
 		}
 	}
 	if (tasks >= 0)

@@ -13,10 +13,10 @@
 int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES]);
 
 /*
- * Whether look() says so of any thread, given its status, those of the agent included; 1 too where
- * they can't be listed. One that ends meanwhile is passed over.
+ * Whether foreign_bytes_look() says so of any thread, given its status, those of the agent
+ * included; 1 too where they can't be listed. One that ends meanwhile is passed over.
  */
-int tasks_any(int (*look)(const char *status));
+int tasks_any(int (*foreign_bytes_look)(const char *status));
 
 /* The text after "\nNAME:" in a status; "" if there is no such line. */
 const char *tasks_value(const char *status, const char *name);

@@ -76,9 +76,9 @@ static void thread_exit(void *data)
 {
 	struct writer *writer = data;
 	sigset_t all, before;
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (writer_self == writer && arena_is_ours() && writer->state == WRITER_LIVE) {
@@ -86,7 +86,7 @@ static void thread_exit(void *data)
 		arena_writer_end(writer);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 }
 
 ON_HIT_PATH static const char *block(void)
@@ -342,13 +342,13 @@ ON_HIT_PATH struct lanes *arena_lanes_new(void)
 	return NULL;
 }
 
-void writer_ending_take(struct writer *writer)
+void arena_ending_take(struct writer *writer)
 {
 	while (__atomic_exchange_n(&writer->ending, 1, __ATOMIC_ACQUIRE))
 		sched_yield();
 }
 
-void writer_ending_drop(struct writer *writer)
+void arena_ending_drop(struct writer *writer)
 {
 	__atomic_store_n(&writer->ending, 0, __ATOMIC_RELEASE);
 }
@@ -386,20 +386,20 @@ static void arena_writer_end(struct writer *writer)
 {
 	uint32_t number = (uint32_t)(writer - arena->writers);
 
-	writer_ending_take(writer);
+	arena_ending_take(writer);
 	end_writer(writer);
-	writer_ending_drop(writer);
+	arena_ending_drop(writer);
 	__atomic_store_n(&arena->free_hint, number + 1, __ATOMIC_RELAXED);
 }
 
 void arena_writer_end_dead(struct writer *writer, uint32_t births)
 {
-	writer_ending_take(writer);
+	arena_ending_take(writer);
 	/* the same birth and still live: it is the dead thread's, who will not end it any more */
 	if (__atomic_load_n(&writer->state, __ATOMIC_ACQUIRE) == WRITER_LIVE &&
 	    __atomic_load_n(&writer->births, __ATOMIC_RELAXED) == births)
 		end_writer(writer);
-	writer_ending_drop(writer);
+	arena_ending_drop(writer);
 }
 
 struct count {

@@ -66,8 +66,8 @@ void arena_writer_end_dead(struct writer *writer, uint32_t births);
  * Ending lanes is for one at a time: a thread may exit while the control thread makes its store
  * quiet. Held for moments; with signals blocked where the owner's handlers might hit.
  */
-void writer_ending_take(struct writer *writer);
-void writer_ending_drop(struct writer *writer);
+void arena_ending_take(struct writer *writer);
+void arena_ending_drop(struct writer *writer);
 
 /*
  * Hits of the marker whose plans bear this number, by all threads, ever: as of about now.

@@ -272,7 +272,7 @@ static void end_lanes(struct writer *writer, void *data)
 	 */
 	if (ending->spare_inside && is_inside(writer))
 		return;
-	writer_ending_take(writer);
+	arena_ending_take(writer);
 	if (writer->state == WRITER_LIVE) {
 		lane_end(&writer->lanes.of[session], session);
 		for (int i = 0; i < DEPTH_MAX - 1; i++) {
@@ -280,7 +280,7 @@ static void end_lanes(struct writer *writer, void *data)
 				lane_end(&writer->deeper[i]->of[session], session);
 		}
 	}
-	writer_ending_drop(writer);
+	arena_ending_drop(writer);
 }
 
 int store_quiet(unsigned int lane, unsigned int timeout_ms)
@@ -388,7 +388,7 @@ static void name_slots(struct writer *writer, void *data)
 	if (!memcmp(name, writer->comm, sizeof name))
 		return;
 	/* its thread may be leaving: what is not its slot any more is not touched */
-	writer_ending_take(writer);
+	arena_ending_take(writer);
 	if (writer->state == WRITER_LIVE && writer->births == births) {
 		memcpy(writer->comm, name, sizeof name);
 		for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
@@ -399,7 +399,7 @@ static void name_slots(struct writer *writer, void *data)
 				memcpy(stores[i].slots[slot - 1].comm, name, sizeof name);
 		}
 	}
-	writer_ending_drop(writer);
+	arena_ending_drop(writer);
 }
 
 int store_any_blocks(void)

@@ -117,7 +117,7 @@ Test(store, a_cancelled_thread_leaves_whole_pages)
 }
 
 /* What a drain does with a full page, without reading it. */
-static void give_back_full(void)
+static void release_full(void)
 {
 	for (uint32_t chunk = 0; chunk < stores[0].chunk_count; chunk++) {
 		struct wm_page *page = &stores[0].pages[chunk * CHUNK_UNITS];
@@ -140,7 +140,7 @@ Test(store, what_was_given_back_is_taken_before_what_was_never_used)
 	for (int round = 0; round < 40; round++) {
 		for (uint64_t i = 0; i < CHUNK_BYTES / 20; i++)
 			hit_pair(1, i);
-		give_back_full();
+		release_full();
 	}
 	for (uint32_t chunk = 0; chunk < stores[0].chunk_count; chunk++) {
 		const unsigned char *middle = stores[0].data + (size_t)chunk * CHUNK_BYTES +

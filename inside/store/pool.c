@@ -98,7 +98,7 @@ static int steal_page(struct store *store, struct wm_page *page)
 }
 
 /* Give back units of a chunk that were stolen one by one. */
-static void give_back(struct store *store, uint32_t chunk, uint32_t bits)
+static void restore(struct store *store, uint32_t chunk, uint32_t bits)
 {
 	for (uint32_t unit = 0; unit < CHUNK_UNITS; unit++) {
 		if (bits >> unit & 1)
@@ -132,7 +132,7 @@ static int steal_split(struct store *store, uint32_t chunk)
 			__atomic_store_n(&pages[unit].state, PAGE_FREE, __ATOMIC_RELAXED);
 		return 1;
 	}
-	give_back(store, chunk, stolen);
+	restore(store, chunk, stolen);
 	return 0;
 }
 

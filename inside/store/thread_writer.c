@@ -14,7 +14,7 @@
 
 __thread struct writer *writer_self;
 /* In writer_register(): a hit of a signal handler below it is lost, and counted. */
-static __thread const struct hit_guard *registering;
+static __thread const struct reentrancy_guard *registering;
 struct writer writer_strangers[STRANGERS_MAX];
 uint32_t writer_strangers_more;
 void (*writer_ends)(struct writer *writer);
@@ -56,14 +56,14 @@ static long register_self(void *data)
 static struct writer *writer_register(void)
 {
 	struct writer *writer = NULL;
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 
 	/* arena_writer_new() asks libc for thread exit, and libc is ordinary code */
-	hit_guard(&shut);
-	registering = &shut;
+	reentrancy_guard_enter(&guard);
+	registering = &guard;
 	vectors_call_aside(register_self, &writer);
 	registering = NULL;
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	return writer;
 }
 
@@ -77,7 +77,7 @@ struct writer *writer_find(uintptr_t sp)
 	if (!arena_is_ours())
 		return NULL;
 	/* unless a handler left it by a jump */
-	if (registering && hit_guard_is_above(registering, sp))
+	if (registering && reentrancy_guard_is_above(registering, sp))
 		return NULL;
 
 	if (writer && writer->state != WRITER_LIVE)

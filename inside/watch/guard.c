@@ -128,7 +128,7 @@ static int change_action(int number, uint64_t refused, const struct sigaction *a
 			 struct sigaction *old)
 {
 	struct trap_action want, had = { 0 };
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 	int error = -EINVAL;
 
 	if (number >= 1 && number <= SIGNALS && !(refused & UINT64_C(1) << (number - 1))) {
@@ -140,9 +140,9 @@ static int change_action(int number, uint64_t refused, const struct sigaction *a
 		to_program(&had, old);
 	if (!error)
 		return 0;
-	hit_guard(&shut); /* libc says where errno is */
+	reentrancy_guard_enter(&guard); /* libc says where errno is */
 	errno = -error;
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	return -1;
 }
 
@@ -158,11 +158,11 @@ int guard_inner_sigaction(int number, const struct sigaction *action, struct sig
 
 long guard_failed(long error)
 {
-	struct hit_guard shut;
+	struct reentrancy_guard guard;
 
-	hit_guard(&shut);
+	reentrancy_guard_enter(&guard);
 	errno = (int)-error;
-	hit_open(&shut);
+	reentrancy_guard_leave(&guard);
 	return -1;
 }
 

@@ -158,7 +158,7 @@ int sigtrap_take(void)
 	return error;
 }
 
-void sigtrap_give_back(void)
+void sigtrap_restore(void)
 {
 	is_taken = 0;
 }

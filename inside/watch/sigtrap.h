@@ -27,7 +27,7 @@ void sigtrap_init(void);
 int sigtrap_take(void);
 
 /* No watch's signal can come any more. on -> leaving. */
-void sigtrap_give_back(void);
+void sigtrap_restore(void);
 
 /* Whether watches may stay: 0, -WM_E_TRACED, -WM_E_TRAP_REPLACED, -WM_E_TRAP_FILTER. */
 int sigtrap_look(void);

@@ -200,7 +200,7 @@ __attribute__((noinline)) void take_keep(void)
 	__asm__ volatile(""); /* so that the compiler keeps its calls */
 }
 
-static void take(const struct hit *hit, struct watch_entry *entry)
+static void hit_take(const struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_row *row = entry->row;
 	struct linked seen = { .values.how = hit->decode.how };
@@ -322,7 +322,7 @@ static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 		frame_is_outside(entry);
 		count(&entry->row->dropped);
 	} else if (of == FRAME_HIT) {
-		take(hit, entry);
+		hit_take(hit, entry);
 	} else if (of == FRAME_PAST) {
 		count(&entry->row->dropped);
 	} else {
@@ -341,7 +341,7 @@ static void take_other_in_frame(struct hit *hit, const struct watch_entry *first
 	if (!is_hit_too(hit, first, entry))
 		;
 	else if (of == FRAME_HIT && !is_push(hit))
-		take(hit, entry);
+		hit_take(hit, entry);
 	else
 		count(&entry->row->dropped);
 	frame_leave(entry);
@@ -356,7 +356,7 @@ static void judge_followed(struct hit *hit, struct watch_entry *entry, enum foll
 		if (entry->about.flags & WATCH_FOLLOWED)
 			follow_is_astray(entry, place);
 	} else {
-		take(hit, entry);
+		hit_take(hit, entry);
 	}
 	if (entry->about.flags & WATCH_LEADS || place == FOLLOW_ELSEWHERE)
 		hit->moves |= UINT64_C(1) << (entry - watch_entries);
@@ -400,7 +400,7 @@ static void take_other(struct hit *hit, const struct watch_entry *first, struct 
 	else if (entry->about.flags & WATCH_FRAME_ENTRY)
 		take_entry(hit, entry, 1);
 	else
-		take(hit, entry);
+		hit_take(hit, entry);
 }
 
 /*
@@ -525,7 +525,7 @@ static void take_live(struct hit *hit, struct watch_entry *entry)
 	else
 		look_at_code(hit, &entry->about);
 	if (!(entry->about.flags & (WATCH_MOVES | WATCH_FRAME_ENTRY)))
-		take(hit, entry);
+		hit_take(hit, entry);
 	take_others(hit, entry);
 	/* the thread waits here: other threads' reports come first */
 	if (entry->about.flags & WATCH_FRAME_ENTRY)

@@ -183,14 +183,14 @@ static int make_event(struct watch_entry *entry, const char *text, size_t bytes)
 		registry_listener->event(lane, own->ids[lane], own);
 	if (registry_listener && registry_listener->flush() & 1u << lane)
 		return -EPIPE;
-	return plan_publish(own);
+	return planning_publish(own);
 }
 
 static void free_entry(struct watch_entry *entry)
 {
 	unsigned int lane = entry->lane;
 
-	plan_drop(&entry->own);
+	planning_drop(&entry->own);
 	heap_free(entry->text, entry->text_bytes);
 	entry->text = NULL;
 	entry->text_bytes = 0;
@@ -305,7 +305,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 		return error;
 	}
 	__atomic_fetch_or(&watch_live, bit_of(entry), __ATOMIC_RELEASE);
-	rest_expect_signals(1);
+	idle_expect_signals(1);
 	return 0;
 }
 
@@ -351,7 +351,7 @@ static void settle(void)
 			owner_forget(&tools[lane].owner);
 	}
 	if (!watch_any() && !watch_waits())
-		sigtrap_give_back();
+		sigtrap_restore();
 }
 
 void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
@@ -376,7 +376,7 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 		frame_release(lane);
 	if (any)
 		free_left();
-	rest_expect_signals(watch_live != 0);
+	idle_expect_signals(watch_live != 0);
 	settle();
 }
 
@@ -452,7 +452,7 @@ void watch_begin(void)
 		tools[lane].owner.has_pidfd = 0;
 	for (unsigned int i = 0; i < feared_count; i++)
 		feared[i].has_pidfd = 0;
-	rest_expect_signals(0);
+	idle_expect_signals(0);
 }
 
 /* ---- modules, forks ---- */

@@ -40,7 +40,7 @@ int export_samples_folded(struct export_samples *export)
 
 /* ---- speedscope ---- */
 
-static int take(const struct samples_one *one, void *data)
+static int sample_take(const struct samples_one *one, void *data)
 {
 	struct runs *runs = data;
 	const struct samples_sum *sum = &runs->export->samples->sums[one->sum];
@@ -138,7 +138,7 @@ int export_samples_speedscope(struct export_samples *export)
 {
 	struct samples *samples = export->samples;
 	struct runs runs = { .export = export };
-	int err = samples_read(samples, take, &runs);
+	int err = samples_read(samples, sample_take, &runs);
 
 	if (!err)
 		err = export_frames_init(&runs.frames, samples->reader->meta.process_count + 1ul);

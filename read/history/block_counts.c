@@ -200,7 +200,7 @@ static int count_part(struct ran *ran, const struct trail_path *path, size_t at,
 	return err || end < part->count ? err : count_last(to, path, at);
 }
 
-int ran_take(struct ran *ran, const struct trail_range *range)
+int block_counts_take(struct ran *ran, const struct trail_range *range)
 {
 	const struct trail_path *path = range->cursor.path;
 	uint32_t from = range->cursor.id;
@@ -219,7 +219,7 @@ int ran_take(struct ran *ran, const struct trail_range *range)
 	return err;
 }
 
-void ran_release(struct ran *ran)
+void block_counts_release(struct ran *ran)
 {
 	for (size_t i = 0; i < ran->count; i++) {
 		free(ran->tables[i].counts);

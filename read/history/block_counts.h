@@ -49,7 +49,7 @@ struct ran {
  * Count a stretch of a path, which is left as it was; all are of one trace. 0 or -ENOMEM. Release
  * also after an error.
  */
-int ran_take(struct ran *ran, const struct trail_range *range);
-void ran_release(struct ran *ran);
+int block_counts_take(struct ran *ran, const struct trail_range *range);
+void block_counts_release(struct ran *ran);
 
 #endif

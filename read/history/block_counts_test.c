@@ -65,7 +65,7 @@ static void begin(void)
 
 static void end(void)
 {
-	ran_release(&ran);
+	block_counts_release(&ran);
 	trails_release(&trails, reader);
 	trace_reader_close(reader);
 	sample_trail_remove(&sample);
@@ -80,7 +80,7 @@ static void take(uint64_t first, uint64_t last)
 	struct trail_range range;
 
 	trail_range_init(&range, reader, &trails.paths[0], &from, &to);
-	cr_assert_eq(ran_take(&ran, &range), 0);
+	cr_assert_eq(block_counts_take(&ran, &range), 0);
 }
 
 static void has(int id, uint64_t times, uint64_t taken, uint64_t unknown)
@@ -152,8 +152,8 @@ static void walked(struct ran *into, int has_paths, uint64_t first, uint64_t las
 	cr_assert_eq(trails_read(&trails, reader), 0);
 	cr_assert_eq(reader->damages_ever, 0);
 	trail_range_init(&range, reader, &trails.paths[0], &from, &to);
-	cr_assert_eq(ran_take(into, &range), 0);
-	cr_assert_eq(ran_take(into, &range), 0);
+	cr_assert_eq(block_counts_take(into, &range), 0);
+	cr_assert_eq(block_counts_take(into, &range), 0);
 }
 
 struct sums {

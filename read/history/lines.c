@@ -82,7 +82,7 @@ static int module_of(struct lines *lines, struct image_module *from, size_t *ind
 	lines->module_count++;
 	module->seen.path = module->path;
 	module->seen.error = from->error;
-	return from->file ? module_load(lines, module, from) : 0;
+	return from->file ? lines_load_module(lines, module, from) : 0;
 }
 
 /* Where the blocks at hand are: most follow others of their module. */
@@ -208,7 +208,7 @@ int lines_settle(struct lines *lines)
 		qsort(lines->modules, lines->module_count, sizeof(*lines->modules), by_path);
 	for (size_t i = 0; !err && i < lines->module_count; i++) {
 		insns_settle(&lines->modules[i].insns);
-		err = module_count_lines(lines, &lines->modules[i]);
+		err = lines_count_module(lines, &lines->modules[i]);
 	}
 	return err ? err : lines_show(lines);
 }

@@ -231,7 +231,7 @@ static void copies_sum(struct counting *counting)
 	}
 }
 
-int module_count_lines(struct lines *lines, struct own_module *module)
+int lines_count_module(struct lines *lines, struct own_module *module)
 {
 	struct counting counting = { .lines = lines, .module = module };
 	size_t count = module->insns.count, at = 0;

@@ -24,7 +24,7 @@ struct known {
 	uint32_t source;
 };
 
-const struct own_row *own_row_at(const struct own_module *module, uint64_t address)
+const struct own_row *lines_own_row_at(const struct own_module *module, uint64_t address)
 {
 	size_t at_most = sorted_at_most(module->rows, module->row_count, sizeof(*module->rows),
 					offsetof(struct own_row, address), address);
@@ -41,7 +41,7 @@ static int row_take(struct lines *lines, struct own_module *module, const struct
 	int err = 0;
 
 	if (row->source && slot->text != row->source) {
-		err = source_intern(lines, row->source, &slot->source);
+		err = lines_source_intern(lines, row->source, &slot->source);
 		slot->text = err ? NULL : row->source;
 	}
 	if (row->source && !err) {
@@ -169,7 +169,7 @@ static void declaration_find(Dwarf_Die *die, struct code_declared *declared)
 static int declared_at(struct lines *lines, const struct own_module *module, struct code_file *file,
 		       const char *name, struct own_function *function)
 {
-	const struct own_row *row = own_row_at(module, function->address);
+	const struct own_row *row = lines_own_row_at(module, function->address);
 	struct code_declared declared;
 	char path[PATH_MAX];
 	Dwarf_Die die;
@@ -184,7 +184,7 @@ static int declared_at(struct lines *lines, const struct own_module *module, str
 			snprintf(path, sizeof(path), "%s", declared.source);
 		function->line = declared.line;
 		if (declared.line && *declared.source)
-			return source_intern(lines, path, &function->source);
+			return lines_source_intern(lines, path, &function->source);
 	}
 	if (!row)
 		return -ENOENT;
@@ -249,7 +249,7 @@ static int64_t written_s(const struct code_file *file)
 	return file->fd >= 0 && !fstat(file->fd, &stat) ? stat.st_mtime : 0;
 }
 
-int module_load(struct lines *lines, struct own_module *module, struct image_module *from)
+int lines_load_module(struct lines *lines, struct own_module *module, struct image_module *from)
 {
 	struct marking marking = { lines, module };
 	int err;

@@ -56,7 +56,7 @@ static void path_tidy(char *path)
 	*to = '\0';
 }
 
-int source_intern(struct lines *lines, const char *path, uint32_t *index)
+int lines_source_intern(struct lines *lines, const char *path, uint32_t *index)
 {
 	char tidy[PATH_MAX];
 	uint32_t hash;

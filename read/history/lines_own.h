@@ -74,18 +74,18 @@ struct lines {
 
 /* The index of a line, made where it is new: lines_names.c. 0 or -ENOMEM. */
 int line_intern(struct lines *lines, uint32_t source, uint32_t number, uint32_t *index);
-int source_intern(struct lines *lines, const char *path, uint32_t *index);
+int lines_source_intern(struct lines *lines, const char *path, uint32_t *index);
 
 /* Read a module file's lines, branches and functions: lines_load.c. 0 or -ENOMEM. */
-int module_load(struct lines *lines, struct own_module *module, struct image_module *from);
+int lines_load_module(struct lines *lines, struct own_module *module, struct image_module *from);
 
 /* Count the lines of a module whose instructions are settled: lines_count.c. 0 or -ENOMEM. */
-int module_count_lines(struct lines *lines, struct own_module *module);
+int lines_count_module(struct lines *lines, struct own_module *module);
 
 /* Make what others see: lines_show.c. 0 or -ENOMEM. */
 int lines_show(struct lines *lines);
 
 /* The row of the code at an address, or NULL. */
-const struct own_row *own_row_at(const struct own_module *module, uint64_t address);
+const struct own_row *lines_own_row_at(const struct own_module *module, uint64_t address);
 
 #endif

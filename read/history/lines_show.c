@@ -56,7 +56,7 @@ static int branch_next(struct branch_walk *walk, uint32_t *line, struct lines_br
 		while (walk->at < insns->count && !row) {
 			insn = &insns->all[walk->at++];
 			if (insn->kind == TRAIL_BRANCH)
-				row = own_row_at(module, insn->address);
+				row = lines_own_row_at(module, insn->address);
 		}
 		if (!row)
 			return 0;

@@ -60,7 +60,7 @@ static void sink(struct merge *merge, uint32_t place)
 
 static void pop(struct merge *merge)
 {
-	stream_unmap(merge->heap[0]->stream);
+	reader_stream_unmap(merge->heap[0]->stream);
 	merge->heap[0] = merge->heap[--merge->count];
 	if (merge->count)
 		sink(merge, 0);
@@ -83,7 +83,7 @@ static int next_packet(struct merge *merge, struct cursor *cursor)
 {
 	struct trace_reader *reader = merge->reader;
 
-	while (stream_packet(reader, cursor->stream, &cursor->offset, &cursor->packet)) {
+	while (reader_stream_packet(reader, cursor->stream, &cursor->offset, &cursor->packet)) {
 		const struct wm_packet *head = &cursor->packet.head;
 
 		count_losses(cursor, head);
@@ -123,8 +123,8 @@ static int step(struct merge *merge, struct cursor *cursor)
 				break;
 			continue;
 		}
-		fault = packet_event(&cursor->packet, schema, &cursor->event.class,
-				     &cursor->event.fields);
+		fault = reader_packet_event(&cursor->packet, schema, &cursor->event.class,
+					    &cursor->event.fields);
 		if (fault) {
 			damaged(merge, cursor, start, fault);
 			continue;
@@ -153,7 +153,7 @@ static int step(struct merge *merge, struct cursor *cursor)
 /* The stream's time has come: find its first event. 0 for a stream without events. */
 static int begin(struct merge *merge, struct cursor *cursor)
 {
-	int err = stream_open(merge->reader, cursor->stream);
+	int err = reader_stream_open(merge->reader, cursor->stream);
 
 	cursor->begun = 1;
 	if (err) {
@@ -234,7 +234,7 @@ void merge_close(struct merge *merge)
 		return;
 	for (uint32_t i = 0; merge->cursors && i < merge->reader->stream_count; i++)
 		if (merge->cursors[i].stream)
-			stream_unmap(merge->cursors[i].stream);
+			reader_stream_unmap(merge->cursors[i].stream);
 	free(merge->cursors);
 	free(merge->heap);
 	free(merge);

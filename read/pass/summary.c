@@ -319,7 +319,7 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 			return "an event outside its packet's time";
 		fields = walk.at;
 		if (tally->fixed_bytes >= 0 ? walk.end - walk.at < tally->fixed_bytes
-					    : walk_varying(&walk, tally->class))
+					    : decode_walk_varying(&walk, tally->class))
 			return "cut in an event";
 		if (tally->fixed_bytes > 0)
 			walk.at += tally->fixed_bytes;
@@ -344,7 +344,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 {
 	uint64_t offset = 0, next_seq = 0, discarded = 0, end_ticks = 0;
 	struct trace_packet packet;
-	int err = stream_open(pass->reader, stream);
+	int err = reader_stream_open(pass->reader, stream);
 
 	pass->covered_ticks = 0;
 	span_pairs_stream(&pass->spans);
@@ -353,7 +353,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 			      "can't be read any more");
 		return err == -ENOMEM ? err : 0;
 	}
-	while (stream_packet(pass->reader, stream, &offset, &packet)) {
+	while (reader_stream_packet(pass->reader, stream, &offset, &packet)) {
 		const uint8_t *start = packet.walk.at;
 		const char *fault;
 
@@ -374,7 +374,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 		span_pairs_forget(&pass->spans);
 	}
 	span_pairs_stream_end(&pass->spans);
-	stream_unmap(stream);
+	reader_stream_unmap(stream);
 	return pass->error;
 }
 

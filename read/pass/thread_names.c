@@ -54,17 +54,17 @@ static int read_stream(struct thread_names *names, struct trace_reader *reader,
 	struct trace_packet packet;
 	uint64_t offset = 0;
 	const uint8_t *fields;
-	int err = stream_open(reader, stream);
+	int err = reader_stream_open(reader, stream);
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	while (!err && stream_packet(reader, stream, &offset, &packet))
+	while (!err && reader_stream_packet(reader, stream, &offset, &packet))
 		while (!err && packet.walk.at < packet.walk.end &&
-		       !packet_event(&packet, schema, &class, &fields))
+		       !reader_packet_event(&packet, schema, &class, &fields))
 			err = take_event(names, class, fields,
 					 reader_ns(reader, stream_clock(reader, stream),
 						   packet.walk.ticks));
-	stream_unmap(stream);
+	reader_stream_unmap(stream);
 	return err;
 }
 

@@ -92,7 +92,7 @@ int wm_trace_open(struct wm_trace **trace, const char *dir, const struct wm_trac
 	if (!err)
 		err = merge_open(&made->merge, made->reader, taken.from_realtime_ns, NULL, NULL);
 	if (!err)
-		err = life_list_make(&made->lives, made->reader, taken.from_realtime_ns);
+		err = process_life_list_make(&made->lives, made->reader, taken.from_realtime_ns);
 	if (err) {
 		wm_trace_close(made);
 		return err;
@@ -233,9 +233,9 @@ static int next_life(struct wm_trace *trace)
 	lives->next++;
 	if (record->realtime_ns > trace->last_ns)
 		trace->last_ns = record->realtime_ns;
-	life_event(&trace->event, trace->fields, record->kind,
-		   &trace->reader->meta.processes[record->process], record->realtime_ns,
-		   &trace->numbers);
+	process_life_event(&trace->event, trace->fields, record->kind,
+			   &trace->reader->meta.processes[record->process], record->realtime_ns,
+			   &trace->numbers);
 	return 1;
 }
 
@@ -317,7 +317,7 @@ void wm_trace_close(struct wm_trace *trace)
 		return;
 	merge_close(trace->merge);
 	trace_reader_close(trace->reader);
-	life_list_release(&trace->lives);
+	process_life_list_release(&trace->lives);
 	number_list_release(&trace->numbers);
 	free(trace);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In which ways a running process can be recorded: what a session checks first, then a trial in the
- * process, up to where the agent would be loaded (inject_try()) or the engine would begin
+ * process, up to where the agent would be loaded (injector_try()) or the engine would begin
  * (soft_attach_try()), and back.
  */
 #include "record/doctor/doctor.h"
@@ -26,7 +26,7 @@
 
 #define AGENT_DESCRIPTORS 5 /* that it has open while it serves a session: join.c */
 #define AGENT_THREADS 8	    /* that it has for a moment, and a few: other processes count, too */
-#define FOLDERS 4	    /* place_candidate() */
+#define FOLDERS 4	    /* socket_place_candidate() */
 
 struct subject {
 	struct finding_list *list;
@@ -71,7 +71,7 @@ static int has_agent(struct target *target)
 	char dir[SOCKETDIR_BYTES];
 
 	for (unsigned int i = 0; i < FOLDERS; i++)
-		if (!place_candidate(target->pid, target->uid, i, dir) &&
+		if (!socket_place_candidate(target->pid, target->uid, i, dir) &&
 		    reach_listens(target, dir))
 			return 1;
 	return !reach_published(target->pid, dir) && reach_listens(target, dir);
@@ -147,7 +147,7 @@ static int enter_tries(struct subject *subject, int listens)
 		err = attach_place(target, NULL, agent, dir, detail_of(subject));
 	if (err)
 		return err;
-	err = inject_try(target->pid, agent, dir, subject->words, sizeof(subject->words));
+	err = injector_try(target->pid, agent, dir, subject->words, sizeof(subject->words));
 	socketdir_leave(dir);
 	return err;
 }
@@ -245,7 +245,7 @@ static void look_at_watches(struct subject *subject)
 	pid_t tid = subject->target.live_tid;
 	enum finding_state outside;
 
-	look_registers(finding, instance_free_registers(tid, -1), tid, &subject->machine);
+	doctor_look_registers(finding, instance_free_registers(tid, -1), tid, &subject->machine);
 	outside = finding->state;
 	finding = finding_add(subject->list, "ways", "watches from inside");
 	if (!target_may_stop_itself(&subject->target))
@@ -261,7 +261,7 @@ static void look_at_watches(struct subject *subject)
 	else if (outside < FINDING_LIMITED)
 		finding_say(finding, outside, "see watches from outside");
 	else if (subject->machine.trials[TRIAL_BREAKPOINT_SIGNAL].state != TRIAL_WORKS)
-		look_trial(finding, TRIAL_BREAKPOINT_SIGNAL, &subject->machine);
+		trials_look_one(finding, TRIAL_BREAKPOINT_SIGNAL, &subject->machine);
 	else
 		finding_say(finding, outside, "waymark watch -p %d, with values",
 			    (int)subject->target.pid);
@@ -297,7 +297,7 @@ int doctor_look_at(struct finding_list *list, pid_t pid)
 		return err;
 	if (look_at_program(&subject))
 		return 0;
-	subject.machine.is_filtered = machine_is_filtered();
+	subject.machine.is_filtered = doctor_is_filtered();
 	trial_ask(TRIAL_BREAKPOINT_WRITE, &subject.machine.trials[TRIAL_BREAKPOINT_WRITE]);
 	trial_ask(TRIAL_BREAKPOINT_SIGNAL, &subject.machine.trials[TRIAL_BREAKPOINT_SIGNAL]);
 	look_at_places(&subject);

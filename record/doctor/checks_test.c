@@ -36,7 +36,7 @@ static void expect(enum finding_state state, const char *found, const char *chan
 static void look(enum trial trial)
 {
 	finding = (struct finding){ 0 };
-	look_trial(&finding, trial, &machine);
+	trials_look_one(&finding, trial, &machine);
 }
 
 Test(look, working_trial_is_fine)
@@ -103,7 +103,7 @@ Test(look, every_trial_is_in_one_area)
 	struct finding_list list = { 0 };
 
 	for (size_t i = 0; i < sizeof(areas) / sizeof(*areas); i++)
-		look_trials(&list, &machine, areas[i]);
+		trials_look(&list, &machine, areas[i]);
 	cr_assert_eq(list.count, (size_t)TRIAL_COUNT);
 	cr_expect_eq(finding_lacks(&list), 0);
 	finding_list_release(&list);
@@ -114,7 +114,7 @@ Test(look, every_trial_is_in_one_area)
 static void look_count(int count)
 {
 	finding = (struct finding){ 0 };
-	look_registers(&finding, count, gettid(), &machine);
+	doctor_look_registers(&finding, count, gettid(), &machine);
 }
 
 Test(look, registers_that_fire)

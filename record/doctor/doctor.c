@@ -22,7 +22,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-int machine_is_filtered(void)
+int doctor_is_filtered(void)
 {
 	return target_status_number(getpid(), "Seccomp") > 0;
 }
@@ -33,7 +33,7 @@ static void look_at_sockets(struct finding_list *list)
 {
 	struct finding *finding = finding_add(list, "waymark", "sockets");
 	char dir[SOCKETDIR_BYTES];
-	int err = place_own(dir);
+	int err = socket_place_own(dir);
 
 	finding->is_basic = 1;
 	if (!err && access(dir, W_OK | X_OK))
@@ -175,11 +175,12 @@ static void look_at_origins(struct finding_list *list, char *const program[])
 		finding_say(finding, FINDING_FINE, "%s",
 			    i == best ? "trail/auto/ takes it" : "it can be had");
 		if (i == ORIGIN_SOFT && program)
-			look_soft(finding, program);
+			launched_look_soft(finding, program);
 	}
 }
 
-void look_registers(struct finding *finding, int count, pid_t tid, const struct machine *machine)
+void doctor_look_registers(struct finding *finding, int count, pid_t tid,
+			   const struct machine *machine)
 {
 	const struct trial_answer refused = { .error = count };
 	const struct trial_answer *answer = &machine->trials[TRIAL_BREAKPOINT_WRITE];
@@ -190,7 +191,7 @@ void look_registers(struct finding *finding, int count, pid_t tid, const struct 
 	if (count < 0) {
 		finding_say(finding, FINDING_ABSENT, "perf_event_open(2): %s",
 			    wm_error_name(count));
-		look_remedy(finding, TRIAL_BREAKPOINT_WRITE, &refused, machine->is_filtered);
+		trials_look_remedy(finding, TRIAL_BREAKPOINT_WRITE, &refused, machine->is_filtered);
 		return;
 	}
 	finding_say(finding,
@@ -208,7 +209,7 @@ void look_registers(struct finding *finding, int count, pid_t tid, const struct 
 	trial_reason(TRIAL_BREAKPOINT_WRITE, answer, words, sizeof(words));
 	finding_say(finding, answer->state == TRIAL_FAILS ? FINDING_ABSENT : FINDING_UNKNOWN, "%s",
 		    words);
-	look_remedy(finding, TRIAL_BREAKPOINT_WRITE, answer, machine->is_filtered);
+	trials_look_remedy(finding, TRIAL_BREAKPOINT_WRITE, answer, machine->is_filtered);
 }
 
 uint64_t doctor_look(struct finding_list *list, char *const program[])
@@ -219,26 +220,26 @@ uint64_t doctor_look(struct finding_list *list, char *const program[])
 	 * such children.
 	 */
 	struct machine machine = { .registers = instance_free_registers(gettid(), -1),
-				   .is_filtered = machine_is_filtered() };
+				   .is_filtered = doctor_is_filtered() };
 	uint64_t trials_us = trial_ask_all(machine.trials);
 	struct finding *finding;
 
 	look_at_sockets(list);
 	look_at_file(list, "agent", agentpath_find, WM_E_NO_AGENT);
 	look_at_file(list, "engine", agentpath_find_engine, WM_E_NO_ENGINE);
-	look_launch(list, program);
-	look_trials(list, &machine, "clock");
+	launched_look(list, program);
+	trials_look(list, &machine, "clock");
 	look_at_policies(list);
-	look_trials(list, &machine, "code");
-	look_trials(list, &machine, "permissions");
+	trials_look(list, &machine, "code");
+	trials_look(list, &machine, "permissions");
 	look_at_origins(list, program);
-	look_trials(list, &machine, "trails");
+	trials_look(list, &machine, "trails");
 	finding = finding_add(list, "watches", "breakpoints");
 	finding->is_basic = 1;
-	look_registers(finding, machine.registers, gettid(), &machine);
-	look_trials(list, &machine, "watches");
-	look_trials(list, &machine, "perf");
+	doctor_look_registers(finding, machine.registers, gettid(), &machine);
+	trials_look(list, &machine, "watches");
+	trials_look(list, &machine, "perf");
 	look_at_limits(list);
-	look_trials(list, &machine, "limits");
+	trials_look(list, &machine, "limits");
 	return trials_us;
 }

@@ -83,32 +83,33 @@ size_t finding_lacks(const struct finding_list *list);
 const char *finding_state_name(enum finding_state state);
 
 /* Whether this process is under a seccomp filter. */
-int machine_is_filtered(void);
+int doctor_is_filtered(void);
 
 /* The trials whose row names this area. */
-void look_trials(struct finding_list *list, const struct machine *machine, const char *area);
+void trials_look(struct finding_list *list, const struct machine *machine, const char *area);
 
 /*
  * One trial. What the cache says of the machine is FINDING_UNKNOWN where this process lacks the
  * permission to use it, as the trial that the row needs says.
  */
-void look_trial(struct finding *finding, enum trial trial, const struct machine *machine);
+void trials_look_one(struct finding *finding, enum trial trial, const struct machine *machine);
 
 /*
  * What to do about an answer that is not TRIAL_WORKS. is_filtered: a seccomp filter may be what
  * refused a call.
  */
-void look_remedy(struct finding *finding, enum trial trial, const struct trial_answer *answer,
-		 int is_filtered);
+void trials_look_remedy(struct finding *finding, enum trial trial,
+			const struct trial_answer *answer, int is_filtered);
 
 /*
  * How many debug registers a thread has left: `count` of instance_free_registers(). FINDING_FINE
  * only where the trial breakpoint-write of the machine works.
  */
-void look_registers(struct finding *finding, int count, pid_t tid, const struct machine *machine);
+void doctor_look_registers(struct finding *finding, int count, pid_t tid,
+			   const struct machine *machine);
 
 /* Start a program with the agent, and under the engine: what comes of it. */
-void look_launch(struct finding_list *list, char *const program[]);
-void look_soft(struct finding *finding, char *const program[]);
+void launched_look(struct finding_list *list, char *const program[]);
+void launched_look_soft(struct finding *finding, char *const program[]);
 
 #endif

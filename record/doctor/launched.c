@@ -117,7 +117,7 @@ static struct launched apart(char *const argv[],
 	return result;
 }
 
-void look_launch(struct finding_list *list, char *const program[])
+void launched_look(struct finding_list *list, char *const program[])
 {
 	struct finding *finding = finding_add(list, "waymark", "preload");
 	struct launched launched = { 0 };
@@ -141,7 +141,7 @@ void look_launch(struct finding_list *list, char *const program[])
 		finding_change(finding, wm_error_hint(WM_E_NO_TEXT_WRITE));
 }
 
-void look_soft(struct finding *finding, char *const program[])
+void launched_look_soft(struct finding *finding, char *const program[])
 {
 	struct launched launched = apart(program, record);
 

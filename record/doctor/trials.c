@@ -36,8 +36,8 @@ static int is_refusal(int err)
 	return err == -EPERM || err == -EACCES || err == -ENOSYS || err == -ECANCELED;
 }
 
-void look_remedy(struct finding *finding, enum trial trial, const struct trial_answer *answer,
-		 int is_filtered)
+void trials_look_remedy(struct finding *finding, enum trial trial,
+			const struct trial_answer *answer, int is_filtered)
 {
 	const struct trial_row *row = trial_row(trial);
 	const char *permit = permits[row->needs];
@@ -62,7 +62,7 @@ void look_remedy(struct finding *finding, enum trial trial, const struct trial_a
 	}
 }
 
-void look_trial(struct finding *finding, enum trial trial, const struct machine *machine)
+void trials_look_one(struct finding *finding, enum trial trial, const struct machine *machine)
 {
 	const struct trial_row *row = trial_row(trial);
 	const struct trial_answer *answer = &machine->trials[trial];
@@ -78,21 +78,22 @@ void look_trial(struct finding *finding, enum trial trial, const struct machine 
 						     : FINDING_ABSENT,
 		    "%s", reason + strlen(row->name) + strlen(": "));
 	if (answer->state != TRIAL_WORKS) {
-		look_remedy(finding, trial, answer, machine->is_filtered);
+		trials_look_remedy(finding, trial, answer, machine->is_filtered);
 	} else if (is_refusal(permission->error)) {
 		/* the cache kept it from a command that had the permission */
 		trial_reason(row->needs, permission, reason, sizeof(reason));
 		finding_say(finding, FINDING_UNKNOWN, "not in this process: %s", reason);
-		look_remedy(finding, row->needs, permission, machine->is_filtered);
+		trials_look_remedy(finding, row->needs, permission, machine->is_filtered);
 	}
 }
 
-void look_trials(struct finding_list *list, const struct machine *machine, const char *area)
+void trials_look(struct finding_list *list, const struct machine *machine, const char *area)
 {
 	for (int i = 0; i < TRIAL_COUNT; i++) {
 		const struct trial_row *row = trial_row((enum trial)i);
 
 		if (!strcmp(row->area, area))
-			look_trial(finding_add(list, row->area, row->name), (enum trial)i, machine);
+			trials_look_one(finding_add(list, row->area, row->name), (enum trial)i,
+					machine);
 	}
 }

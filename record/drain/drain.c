@@ -78,7 +78,7 @@ struct stream *drain_stream_of(struct drain *drain, uint32_t slot)
 }
 
 /* TAKEN -> FREE, then free the units; then count it in `freed`, for writers that lack room. */
-static void page_give_back(struct drain *drain, uint32_t unit, uint32_t slot)
+static void page_return(struct drain *drain, uint32_t unit, uint32_t slot)
 {
 	struct wm_page *page = &drain->map.pages[unit];
 	uint32_t *word = &drain->map.chunks[unit / CHUNK_UNITS];
@@ -172,7 +172,7 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 	drain->counts.bytes += packet.bytes;
 	stream->delivered = 0;
 	stream->next_seq = found->seq + 1;
-	page_give_back(drain, found->unit, found->slot);
+	page_return(drain, found->unit, found->slot);
 	return 0;
 }
 
@@ -224,7 +224,7 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	stream->delivered = stream->part_bytes = 0;
 	stream->part_events = 0;
 	stream->next_seq = found->seq + 1;
-	page_give_back(drain, found->unit, found->slot);
+	page_return(drain, found->unit, found->slot);
 	return err < 0 ? err : packet.bytes > 0;
 }
 
@@ -453,7 +453,7 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 				 * over
 				 */
 				drain->counts.damaged += drain->map.pages[found->unit].events != 0;
-				page_give_back(drain, found->unit, found->slot);
+				page_return(drain, found->unit, found->slot);
 			}
 			continue;
 		}

@@ -88,7 +88,7 @@ static void counts_add(struct drain_counts *to, const struct drain_counts *from)
 	to->children += from->children;
 }
 
-int session_finish(struct wm_session *session, struct process *process)
+int drain_session_finish(struct wm_session *session, struct process *process)
 {
 	struct receiver receiver = { session, process };
 	struct drain_sink sink = { packet_write, &receiver };
@@ -122,7 +122,7 @@ static int has_said_more(const struct process *process)
 	return process->is_pumped || (process->link.fd >= 0 && poll(&ready, 1, 0) != 0);
 }
 
-void session_drain_aside(struct wm_session *session, struct process *process)
+void drain_session_aside(struct wm_session *session, struct process *process)
 {
 	struct receiver receiver = { session, process };
 	struct drain_sink sink = { packet_write, &receiver };
@@ -151,7 +151,7 @@ static uint64_t rest_ns(const struct drain *drain, uint64_t taken, uint64_t elap
 					    : SESSION_IDLE_NS_MAX;
 }
 
-int session_drain_all(struct wm_session *session)
+int drain_session_all(struct wm_session *session)
 {
 	uint64_t now_ns = ticks_monotonic_ns(), elapsed_ns = now_ns - session->drained_ns;
 	uint64_t idle_ns = session->idle_ns * 2 < SESSION_IDLE_NS_MAX
@@ -170,7 +170,7 @@ int session_drain_all(struct wm_session *session)
 			continue;
 		/* without a folder, wm_session_read() takes what a dead process left */
 		if (session_is_final(session, p) && session->writer) {
-			session_finish(session, p);
+			drain_session_finish(session, p);
 			p->state = PROCESS_OVER; /* HUNG_UP -> OVER */
 			took = 1;
 			continue;

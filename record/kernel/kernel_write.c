@@ -151,7 +151,7 @@ static void store(struct kernel *kernel, int lane, uint64_t time_ns, uint32_t id
 	if (kernel->stored_bytes < kernel->session->options.buffer_bytes / 8)
 		return;
 	kernel->stored_bytes = 0;
-	session_drain_aside(kernel->session, kernel->process);
+	drain_session_aside(kernel->session, kernel->process);
 }
 
 /*

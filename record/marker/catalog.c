@@ -287,7 +287,7 @@ static int add_by(struct catalog *catalog, const struct target *target, struct d
 int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail)
 {
 	char words[256] = "";
-	const char *shut = NULL;
+	const char *refusal = NULL;
 	size_t before = catalog->count;
 	struct target target;
 	int err = target_read(&target, pid), tries = 0;
@@ -301,11 +301,11 @@ int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail
 	while ((err == -ESRCH || err == -WM_E_GONE) && tries++ < TARGET_RENEWALS &&
 	       target_renew(&target));
 	if (!err && reach_limits(&target, (struct detail){ words, sizeof(words) })) {
-		shut = text_keep(catalog, words);
-		err = shut ? 0 : -ENOMEM;
+		refusal = text_keep(catalog, words);
+		err = refusal ? 0 : -ENOMEM;
 	}
-	for (; shut && before < catalog->count; before++)
-		catalog->markers[before].shut = shut;
+	for (; refusal && before < catalog->count; before++)
+		catalog->markers[before].refusal = refusal;
 	return err;
 }
 

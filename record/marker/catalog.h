@@ -34,10 +34,10 @@ struct catalog_marker {
 	char way;   /* as in abi/site.h */
 	pid_t pid;  /* 0: in a file */
 	const char *module;
-	const char *fields; /* the text of the arguments */
-	const char *shut;   /* why no agent can enter the process; NULL: one can */
-	uint8_t types[16];  /* of the first site */
-	int types_differ;   /* another site has other types */
+	const char *fields;  /* the text of the arguments */
+	const char *refusal; /* why no agent can enter the process; NULL: one can */
+	uint8_t types[16];   /* of the first site */
+	int types_differ;    /* another site has other types */
 	struct catalog_site *sites;
 	size_t site_count, site_room;
 	unsigned int counts[4]; /* of sites, by enum site_state */

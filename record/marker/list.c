@@ -50,9 +50,9 @@ static void give_marker(struct list *list, const struct catalog_marker *marker)
 		.fields = fields,
 		.returns = fields,
 		.error = marker->types_differ ? -WM_E_FIELD_TYPES
-			 : marker->shut	      ? -WM_E_INJECT
+			 : marker->refusal    ? -WM_E_INJECT
 					      : 0,
-		.detail = marker->shut && !marker->types_differ ? marker->shut : "",
+		.detail = marker->refusal && !marker->types_differ ? marker->refusal : "",
 	};
 	uint32_t count = 0;
 

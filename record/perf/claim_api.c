@@ -40,7 +40,7 @@ _Static_assert(WM_CLAIM_UNIT_DEBUG_REGISTER == (int)CLAIM_DEBUG_REGISTER &&
 struct wm_claim {
 	pid_t owner; /* the process that reserved it */
 	struct ledger *ledger;
-	struct event_object *object;	/* debug registers */
+	struct perf_object *object;	/* debug registers */
 	struct counter_claims counters; /* counters */
 	int fd;				/* the branch unit's; -1: none */
 };
@@ -128,8 +128,8 @@ static int registers_reserve(struct wm_claim *claim, const struct wm_claim_reque
 		sources[i] = (struct event_source){
 			.kind = EVENT_WRITE, .bytes = 1, .address = 1, .what = asked->what
 		};
-	err = event_object_new(&claim->object, &request, words());
-	return err ? err : event_object_reserve(claim->object, words());
+	err = perf_object_new(&claim->object, &request, words());
+	return err ? err : perf_object_reserve(claim->object, words());
 }
 
 static int counters_reserve(struct wm_claim *claim, const struct wm_claim_request *asked)
@@ -306,9 +306,9 @@ void wm_claim_release(struct wm_claim *claim)
 	if (!claim)
 		return;
 	if (claim->owner == getpid())
-		event_object_release(claim->object);
+		perf_object_release(claim->object);
 	else
-		event_object_leave(claim->object);
+		perf_object_leave(claim->object);
 	if (claim->fd >= 0)
 		close(claim->fd);
 	counter_claims_give(&claim->counters);
@@ -322,7 +322,7 @@ int claim_places(struct wm_claim *claim, struct event_request *request, struct d
 
 	if (claim->owner != getpid() || !claim->object)
 		return detail_set(why, -EINVAL, "request.claim: it has no debug registers");
-	err = event_object_reserves(claim->object, request, why);
+	err = perf_object_reserves(claim->object, request, why);
 	if (!err)
 		request->reserved = claim->object;
 	return err;

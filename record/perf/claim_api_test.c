@@ -184,25 +184,25 @@ static int fail_to_settle(void *data, uint8_t generation)
 Test(claim_api, a_claim_has_its_places_again_when_arming_fails)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
-	struct event_object *reserved, *object;
+	struct perf_object *reserved, *object;
 	struct event_request request;
 	char text[512] = "";
 	struct detail detail = { text, sizeof(text) };
 
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 	cr_assert_eq(ledger_new(&request.ledger), 0);
-	cr_assert_eq(event_object_new(&reserved, &request, detail), 0);
-	cr_assert_eq(event_object_reserve(reserved, detail), 0, "%s", text);
+	cr_assert_eq(perf_object_new(&reserved, &request, detail), 0);
+	cr_assert_eq(perf_object_reserve(reserved, detail), 0, "%s", text);
 	fixture_step(&fixture, 1, 1);
 	cr_expect_eq(fixture_count(reserved, 0), 0, "what is reserved fires");
 	request.reserved = reserved;
 	request.settle = fail_to_settle;
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_expect_eq(event_object_arm(object, detail), -EIO);
-	cr_expect_eq(event_object_state(reserved), EVENT_RESERVED);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	cr_expect_eq(perf_object_arm(object, detail), -EIO);
+	cr_expect_eq(perf_object_state(reserved), EVENT_RESERVED);
 	cr_expect_eq(free_registers(), 0, "places are lost");
-	event_object_release(object);
-	event_object_release(reserved);
+	perf_object_release(object);
+	perf_object_release(reserved);
 	ledger_free(request.ledger);
 	cr_expect_eq(free_registers(), 4);
 }
@@ -542,7 +542,7 @@ Test(claim_api, rings_of_any_size_are_as_large_as_the_limit_allows)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	char text[512] = "";
 	struct detail detail = { text, sizeof(text) };
 
@@ -550,13 +550,13 @@ Test(claim_api, rings_of_any_size_are_as_large_as_the_limit_allows)
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
 	request.flags = EVENT_RINGS;
 	cr_assert_eq(ledger_new(&request.ledger), 0);
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_expect_eq(event_object_arm(object, detail), 0, "%s", text);
-	event_object_release(object);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	cr_expect_eq(perf_object_arm(object, detail), 0, "%s", text);
+	perf_object_release(object);
 	request.ring_bytes = 4 << 20;
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_expect_eq(event_object_arm(object, detail), -WM_E_LIMIT);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	cr_expect_eq(perf_object_arm(object, detail), -WM_E_LIMIT);
 	cr_expect(strstr(text, "locked-bytes-per-user = 1048576"), "%s", text);
-	event_object_release(object);
+	perf_object_release(object);
 	ledger_free(request.ledger);
 }

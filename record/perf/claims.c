@@ -29,7 +29,7 @@ static void say_what(struct claim *claim, const struct event_source *from)
 			 (unsigned long long)from->address, from->bytes);
 }
 
-static void source_fill(struct claim *claim, const struct event_object *object,
+static void source_fill(struct claim *claim, const struct perf_object *object,
 			const struct event_source *from)
 {
 	*claim = (struct claim){
@@ -44,7 +44,7 @@ static void source_fill(struct claim *claim, const struct event_object *object,
 }
 
 /* Row i is source i % sources; on CPUs, of one after the other. */
-static void register_fill(struct claim *claim, const struct event_object *object, size_t row)
+static void register_fill(struct claim *claim, const struct perf_object *object, size_t row)
 {
 	unsigned int sources = object->request.source_count;
 
@@ -56,7 +56,7 @@ static void register_fill(struct claim *claim, const struct event_object *object
 }
 
 /* Whichever CPUs there are now. */
-static int cpus_of(const struct event_object *object, unsigned int **cpus, size_t *count)
+static int cpus_of(const struct perf_object *object, unsigned int **cpus, size_t *count)
 {
 	if (object->request.scope == EVENT_SYSTEM)
 		return cpus_online(cpus, count);
@@ -68,7 +68,7 @@ static int cpus_of(const struct event_object *object, unsigned int **cpus, size_
 	return 0;
 }
 
-static void descriptors_fill(struct claim *claim, const struct event_object *object, size_t count)
+static void descriptors_fill(struct claim *claim, const struct perf_object *object, size_t count)
 {
 	*claim = (struct claim){ .resource = CLAIM_DESCRIPTORS,
 				 .scope = CLAIM_OF_PROCESS,
@@ -77,7 +77,7 @@ static void descriptors_fill(struct claim *claim, const struct event_object *obj
 	say_what(claim, &object->sources[0]);
 }
 
-static void memory_fill(struct claim *claim, const struct event_object *object, uint64_t bytes)
+static void memory_fill(struct claim *claim, const struct perf_object *object, uint64_t bytes)
 {
 	*claim = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
 				 .scope = CLAIM_OF_USER,
@@ -87,7 +87,7 @@ static void memory_fill(struct claim *claim, const struct event_object *object, 
 }
 
 /* Fill in the claims beside the registers; returns how many. */
-static size_t beside_fill(struct claim *claims, const struct event_object *object,
+static size_t beside_fill(struct claim *claims, const struct perf_object *object,
 			  const struct event_needs *needs)
 {
 	size_t count = 0;
@@ -106,7 +106,7 @@ static size_t beside_fill(struct claim *claims, const struct event_object *objec
 	return count;
 }
 
-int claims_write(struct event_object *object, const struct event_needs *needs, struct detail detail)
+int claims_write(struct perf_object *object, const struct event_needs *needs, struct detail detail)
 {
 	size_t places = 1;
 	struct claim *all;
@@ -114,7 +114,7 @@ int claims_write(struct event_object *object, const struct event_needs *needs, s
 
 	if (!object->request.ledger)
 		return 0;
-	if (!object_is_threads(object))
+	if (!perf_object_is_threads(object))
 		err = cpus_of(object, &object->claim_cpus, &places);
 	if (err)
 		return err;
@@ -125,9 +125,10 @@ int claims_write(struct event_object *object, const struct event_needs *needs, s
 		register_fill(&all[i], object, i);
 	if (all)
 		object->claim_count += beside_fill(all + object->claim_sources, object, needs);
-	err = all && object->claims ? limits_claim(object->request.ledger, all, object->claim_count,
-						   object->claims, object_reserved(object), detail)
-				    : -ENOMEM;
+	err = all && object->claims
+		      ? limits_claim(object->request.ledger, all, object->claim_count,
+				     object->claims, perf_object_reserved(object), detail)
+		      : -ENOMEM;
 	free(all);
 	if (err)
 		claims_remove(object);
@@ -135,7 +136,7 @@ int claims_write(struct event_object *object, const struct event_needs *needs, s
 }
 
 /* In front of what comes with the registers. */
-int claims_add(struct event_object *object, int cpu)
+int claims_add(struct perf_object *object, int cpu)
 {
 	unsigned int sources = object->request.source_count, *cpus;
 	struct claim all[EVENT_SOURCES_MAX];
@@ -168,7 +169,7 @@ int claims_add(struct event_object *object, int cpu)
 	return 0;
 }
 
-void claims_confirm(struct event_object *object)
+void claims_confirm(struct perf_object *object)
 {
 	struct claim claim;
 
@@ -185,7 +186,7 @@ void claims_confirm(struct event_object *object)
 	ledger_confirm(object->request.ledger, object->claims, object->claim_count);
 }
 
-void claims_change(struct event_object *object)
+void claims_change(struct perf_object *object)
 {
 	struct claim claim;
 
@@ -197,7 +198,7 @@ void claims_change(struct event_object *object)
 	}
 }
 
-void claims_disarmed(struct event_object *object)
+void claims_disarmed(struct perf_object *object)
 {
 	size_t kept = object->rings.count ? 1 : 0;
 
@@ -206,7 +207,7 @@ void claims_disarmed(struct event_object *object)
 	ledger_remove(object->request.ledger, object->claims, object->claim_count - kept);
 }
 
-void claims_remove(struct event_object *object)
+void claims_remove(struct perf_object *object)
 {
 	if (object->claims)
 		ledger_remove(object->request.ledger, object->claims, object->claim_count);
@@ -217,7 +218,7 @@ void claims_remove(struct event_object *object)
 	object->claim_count = object->claim_sources = 0;
 }
 
-void claims_name_holder(const struct event_object *object, int err, struct detail detail)
+void claims_name_holder(const struct perf_object *object, int err, struct detail detail)
 {
 	pid_t tid = object->refused.tid > 0 ? object->refused.tid : 0;
 	struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, tid, tid ? -1 : object->refused.cpu };

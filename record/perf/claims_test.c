@@ -67,7 +67,7 @@ static void ledger_end(struct ledger_bed *own)
 
 Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 {
-	struct event_object *first, *second;
+	struct perf_object *first, *second;
 	struct event_source *sources;
 	struct claim_list list;
 	struct ledger_bed own;
@@ -98,8 +98,8 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 
 	own.request.source_count = 1;
 	sources[0].what = "watch:other";
-	cr_assert_eq(event_object_new(&second, &own.request, own.detail), 0);
-	cr_assert_eq(event_object_arm(second, own.detail), -WM_E_EVENT_TAKEN);
+	cr_assert_eq(perf_object_new(&second, &own.request, own.detail), 0);
+	cr_assert_eq(perf_object_arm(second, own.detail), -WM_E_EVENT_TAKEN);
 	cr_assert(strstr(own.text, " has 0 free, 1 are wanted; "), "%s", own.text);
 	cr_assert(strstr(own.text, "watch:counter"), "%s", own.text);
 	cr_assert_not(strstr(own.text, "watch:other"), "%s", own.text);
@@ -107,23 +107,22 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	cr_assert_eq(list.count, 6, "no claim is left behind");
 	claim_list_release(&list);
 
-	sources[0] = event_object_sources(first)[0];
-	sources[1] = event_object_sources(first)[1];
+	sources[0] = perf_object_sources(first)[0];
+	sources[1] = perf_object_sources(first)[1];
 	sources[0].address += 8;
-	cr_assert_eq(event_object_modify(first, sources, EVENT_MODIFY_RUNNING, NULL, own.detail),
-		     0);
+	cr_assert_eq(perf_object_modify(first, sources, EVENT_MODIFY_RUNNING, NULL, own.detail), 0);
 	ledger_rows(&list);
 	cr_assert_eq(list.rows[0].claim.address, sources[0].address);
 	cr_assert_eq(list.rows[0].claim.scope, CLAIM_OF_PROCESS);
 	cr_assert_eq(list.rows[0].claim.target, fixture.pid);
 	cr_assert_str_eq(list.rows[0].claim.what, "watch:counter");
 	claim_list_release(&list);
-	event_object_disarm(first);
+	perf_object_disarm(first);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 0);
 	claim_list_release(&list);
-	event_object_release(first);
-	event_object_release(second);
+	perf_object_release(first);
+	perf_object_release(second);
 	ledger_end(&own);
 	fixture_end(&fixture);
 }
@@ -135,7 +134,7 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 {
 	struct claim_wanted wanted = { CLAIM_LOCKED_MEMORY, 0, -1 };
-	struct event_object *object;
+	struct perf_object *object;
 	struct claim_list list;
 	struct ledger_bed own;
 	unsigned int *cpus;
@@ -161,12 +160,12 @@ Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 	claim_list_release(&list);
 	cr_assert_gt(claim_holder_text(&wanted, own.text, sizeof(own.text)), 0);
 	cr_assert(strstr(own.text, " KiB"), "%s", own.text);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 1, "the rings are there still");
 	cr_assert_eq(list.rows[0].claim.resource, CLAIM_LOCKED_MEMORY);
 	claim_list_release(&list);
-	event_object_release(object);
+	perf_object_release(object);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 0);
 	claim_list_release(&list);
@@ -202,26 +201,26 @@ Test(event_claims, what_is_changed_on_cpus_is_claimed_on_the_same)
 {
 	const struct event_needs needs = { .descriptors = 4 };
 	const unsigned int cpus[] = { 0, 3 };
-	struct event_object *object;
+	struct perf_object *object;
 	struct ledger_bed own;
 
 	ledger_begin(&own, EVENT_CPUS, 0, 2);
 	own.request.cpus = cpus;
 	own.request.cpu_count = 2;
-	cr_assert_eq(event_object_new(&object, &own.request, own.detail), 0);
+	cr_assert_eq(perf_object_new(&object, &own.request, own.detail), 0);
 	cr_assert_eq(claims_write(object, &needs, own.detail), 0);
 	cr_assert_eq(claims_add(object, 7), 0);
 	cr_assert_eq(claimed_on(own.sources, 2, 3), 3);
 	cr_assert_eq(claimed_on(own.sources, 2, 7), 3);
 	for (unsigned int i = 0; i < 2; i++) {
 		own.sources[i].address += 32;
-		object_source_set(object, i, &own.sources[i]);
+		perf_object_source_set(object, i, &own.sources[i]);
 	}
 	claims_change(object);
 	cr_assert_eq(claimed_on(own.sources, 2, 0), 3);
 	cr_assert_eq(claimed_on(own.sources, 2, 3), 3);
 	cr_assert_eq(claimed_on(own.sources, 2, 7), 3);
-	event_object_release(object);
+	perf_object_release(object);
 	ledger_end(&own);
 }
 
@@ -230,7 +229,7 @@ Test(event_claims, registers_that_a_debugger_left_are_told)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	char text[512] = "";
 	struct detail detail = { text, sizeof(text) };
 	size_t at = offsetof(struct user, u_debugreg);
@@ -246,12 +245,12 @@ Test(event_claims, registers_that_a_debugger_left_are_told)
 	cr_assert_eq(ptrace(PTRACE_DETACH, fixture.pid, NULL, NULL), 0);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 	request.ledger = NULL;
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_TAKEN);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	cr_assert_eq(perf_object_arm(object, detail), -WM_E_EVENT_TAKEN);
 	cr_expect(strstr(text, "has 3 free, 4 are wanted"), "%s", text);
 	cr_expect(strstr(text,
 			 "1 of them, unless a holder named here has them, were set by a debugger"),
 		  "%s", text);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }

@@ -16,7 +16,7 @@
 /* That a CPU can count at a time, without a watchdog's; 0: unknown. */
 static unsigned int counters_free(void)
 {
-	unsigned int count = processor_counters();
+	unsigned int count = counters_processor();
 
 	return count && number_file_read("/proc/sys/kernel/nmi_watchdog", 0) == 1 ? count - 1
 										  : count;
@@ -56,8 +56,8 @@ static void claim_fill(struct claim *claim, const struct counts_request *request
 		snprintf(claim->what, sizeof(claim->what), "count:%.100s", event->name);
 }
 
-static int take(struct counter_claims *claims, const struct claim *all, int is_reserving,
-		struct detail detail)
+static int counters_claim(struct counter_claims *claims, const struct claim *all, int is_reserving,
+			  struct detail detail)
 {
 	struct units units = { .most = counters_free(),
 			       .cpu = -1,
@@ -93,7 +93,7 @@ int counter_claims_take(struct counter_claims *claims, const struct counts_reque
 		claim_fill(&all[i], request, i / request->event_count,
 			   &request->events[i % request->event_count], what);
 	if (!err)
-		err = take(claims, all, is_reserving, detail);
+		err = counters_claim(claims, all, is_reserving, detail);
 	if (!err)
 		ledger_confirm(claims->ledger, claims->ids, claims->count);
 	free(all);

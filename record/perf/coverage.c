@@ -38,7 +38,7 @@ static int by_place(const void *a, const void *b)
 	return (left->cpu > right->cpu) - (left->cpu < right->cpu);
 }
 
-static int groups_read(struct groups *groups, const struct event_object *object)
+static int groups_read(struct groups *groups, const struct perf_object *object)
 {
 	*groups = (struct groups){ .all = calloc(object->groups + 1, sizeof(*groups->all)) };
 	if (!groups->all)
@@ -81,7 +81,7 @@ static int missing_add(struct event_coverage *coverage, pid_t tid, int cpu, int 
 }
 
 /* A thread that is there now. */
-static int thread_cover(struct event_coverage *coverage, const struct event_object *object,
+static int thread_cover(struct event_coverage *coverage, const struct perf_object *object,
 			const struct groups *groups, pid_t tid)
 {
 	struct group *group = group_find(groups, tid, -1);
@@ -103,7 +103,7 @@ static int thread_cover(struct event_coverage *coverage, const struct event_obje
 	return 0;
 }
 
-uint64_t program_id(pid_t pid)
+uint64_t perf_program_id(pid_t pid)
 {
 	uint64_t stack = target_first_stack(pid);
 	struct stat file;
@@ -115,7 +115,7 @@ uint64_t program_id(pid_t pid)
 	return stack ^ (uint64_t)file.st_ino << 20 ^ (uint64_t)file.st_dev << 52;
 }
 
-static int threads_cover(struct event_coverage *coverage, const struct event_object *object,
+static int threads_cover(struct event_coverage *coverage, const struct perf_object *object,
 			 struct groups *groups)
 {
 	pid_t one = object->request.pid, *tids = NULL;
@@ -128,7 +128,7 @@ static int threads_cover(struct event_coverage *coverage, const struct event_obj
 		count = -ESRCH;
 	if (count < 0)
 		err = count == -ESRCH ? -WM_E_GONE : count;
-	now = program_id(object->request.pid);
+	now = perf_program_id(object->request.pid);
 	groups->is_replaced = object->state == EVENT_ARMED && now && now != object->program;
 	for (int i = 0; i < count && !err; i++)
 		err = thread_cover(coverage, object, groups, tids ? tids[i] : one);
@@ -145,10 +145,10 @@ static int is_online(int cpu, const unsigned int *cpus, size_t count)
 }
 
 /* A CPU that is online. */
-static int cpu_cover(struct event_coverage *coverage, const struct event_object *object,
+static int cpu_cover(struct event_coverage *coverage, const struct perf_object *object,
 		     const struct groups *groups, int cpu)
 {
-	struct event_place *place = object_place(object, cpu);
+	struct event_place *place = perf_object_place(object, cpu);
 	struct group *group = group_find(groups, -1, cpu);
 	uint64_t running_ns;
 
@@ -157,7 +157,7 @@ static int cpu_cover(struct event_coverage *coverage, const struct event_object 
 	coverage->wanted++;
 	if (object->state != EVENT_ARMED)
 		return 0;
-	if (group && place && object_place_lives(object, cpu, &running_ns)) {
+	if (group && place && perf_object_place_lives(object, cpu, &running_ns)) {
 		coverage->opened++;
 		return 0;
 	}
@@ -167,7 +167,7 @@ static int cpu_cover(struct event_coverage *coverage, const struct event_object 
 			   place ? -WM_E_EVENT_CPU_BACK : -WM_E_EVENT_CAME_LATER);
 }
 
-static int cpus_cover(struct event_coverage *coverage, const struct event_object *object,
+static int cpus_cover(struct event_coverage *coverage, const struct perf_object *object,
 		      struct groups *groups)
 {
 	size_t count;
@@ -191,7 +191,7 @@ static int cpus_cover(struct event_coverage *coverage, const struct event_object
 }
 
 /* Rings are of the CPUs that were there; threads on others are not seen. */
-static int rings_cover(struct event_coverage *coverage, const struct event_object *object)
+static int rings_cover(struct event_coverage *coverage, const struct perf_object *object)
 {
 	size_t count;
 	unsigned int *cpus;
@@ -201,7 +201,7 @@ static int rings_cover(struct event_coverage *coverage, const struct event_objec
 		return 0;
 	err = cpus_online(&cpus, &count);
 	for (size_t i = 0; i < count && !err; i++) {
-		const struct event_place *place = object_place(object, (int)cpus[i]);
+		const struct event_place *place = perf_object_place(object, (int)cpus[i]);
 		int why = place ? place->error : 0;
 
 		if (!rings_has(&object->rings, cpus[i]))
@@ -212,7 +212,7 @@ static int rings_cover(struct event_coverage *coverage, const struct event_objec
 	return err;
 }
 
-unsigned int event_object_starved(const struct event_object *object, unsigned int source)
+unsigned int perf_object_starved(const struct perf_object *object, unsigned int source)
 {
 	unsigned int starved = 0;
 
@@ -229,7 +229,7 @@ unsigned int event_object_starved(const struct event_object *object, unsigned in
 	return starved;
 }
 
-int event_object_coverage(struct event_object *object, struct event_coverage *coverage)
+int perf_object_coverage(struct perf_object *object, struct event_coverage *coverage)
 {
 	struct groups groups;
 	int err = groups_read(&groups, object);
@@ -242,23 +242,23 @@ int event_object_coverage(struct event_object *object, struct event_coverage *co
 	};
 	if (err)
 		return err;
-	if (object_is_threads(object))
+	if (perf_object_is_threads(object))
 		err = threads_cover(coverage, object, &groups);
-	if (!err && object_is_threads(object))
+	if (!err && perf_object_is_threads(object))
 		err = rings_cover(coverage, object);
 	else if (!err)
 		err = cpus_cover(coverage, object, &groups);
 	for (unsigned int i = 0; i < object->request.source_count; i++)
-		coverage->starved += event_object_starved(object, i);
-	for (unsigned int i = 0; i < groups.count && object_is_threads(object); i++)
+		coverage->starved += perf_object_starved(object, i);
+	for (unsigned int i = 0; i < groups.count && perf_object_is_threads(object); i++)
 		coverage->ended += !groups.all[i].is_there;
 	free(groups.all);
 	if (err)
-		event_coverage_release(coverage);
+		perf_coverage_release(coverage);
 	return err;
 }
 
-void event_coverage_release(struct event_coverage *coverage)
+void perf_coverage_release(struct event_coverage *coverage)
 {
 	free(coverage->missing);
 	coverage->missing = NULL;

@@ -34,7 +34,7 @@
 /* Where the scheduler's clock is as coarse as the tick, no time may seem to pass. */
 #define TICKS_NS 12000000
 
-struct event_place *object_place(const struct event_object *object, int cpu)
+struct event_place *perf_object_place(const struct perf_object *object, int cpu)
 {
 	for (size_t i = 0; i < object->place_count; i++)
 		if (object->places[i].cpu == cpu)
@@ -42,7 +42,7 @@ struct event_place *object_place(const struct event_object *object, int cpu)
 	return NULL;
 }
 
-static struct event_place *place_add(struct event_object *object, int cpu)
+static struct event_place *place_add(struct perf_object *object, int cpu)
 {
 	struct event_place *place;
 
@@ -60,7 +60,7 @@ static int is_of_place(const struct instance *instance, int cpu)
 }
 
 /* Of the CPU's first event; the others come and go with it. -ENOENT: it has none. */
-static int place_running(const struct event_object *object, int cpu, uint64_t *running_ns)
+static int place_running(const struct perf_object *object, int cpu, uint64_t *running_ns)
 {
 	struct instance_count count = { 0 };
 	int err = -ENOENT;
@@ -72,7 +72,7 @@ static int place_running(const struct event_object *object, int cpu, uint64_t *r
 	return err;
 }
 
-int object_place_lives(const struct event_object *object, int cpu, uint64_t *running_ns)
+int perf_object_place_lives(const struct perf_object *object, int cpu, uint64_t *running_ns)
 {
 	uint64_t first;
 
@@ -88,7 +88,7 @@ int object_place_lives(const struct event_object *object, int cpu, uint64_t *run
 	return 0;
 }
 
-int object_follow_begin(struct event_object *object, uint64_t looked_ns)
+int perf_object_follow_begin(struct perf_object *object, uint64_t looked_ns)
 {
 	object->followed_ns = looked_ns;
 	for (size_t i = 0; i < object->count; i++) {
@@ -110,7 +110,7 @@ int object_follow_begin(struct event_object *object, uint64_t looked_ns)
 /* ---- one CPU ---- */
 
 /* What it counted is ours from here on. */
-static void place_close(struct event_object *object, int cpu)
+static void place_close(struct perf_object *object, int cpu)
 {
 	size_t kept = 0;
 
@@ -131,7 +131,7 @@ static void place_close(struct event_object *object, int cpu)
 }
 
 /* Start the instances from `begin` on, opened last: add them to the rings, then enable. */
-static int begin_new(struct event_object *object, size_t begin)
+static int begin_new(struct perf_object *object, size_t begin)
 {
 	int err = 0;
 
@@ -144,7 +144,7 @@ static int begin_new(struct event_object *object, size_t begin)
 	return err;
 }
 
-static int place_open(struct event_object *object, struct event_place *place, struct detail detail)
+static int place_open(struct perf_object *object, struct event_place *place, struct detail detail)
 {
 	int err = 0, is_ended;
 	size_t begin;
@@ -157,7 +157,7 @@ static int place_open(struct event_object *object, struct event_place *place, st
 	place->is_claimed |= !err;
 	begin = object->count;
 	if (!err)
-		err = object_open_group(object, -1, place->cpu, 0, 1, &is_ended, detail);
+		err = perf_object_open_group(object, -1, place->cpu, 0, 1, &is_ended, detail);
 	if (!err)
 		err = begin_new(object, begin);
 	if (err)
@@ -165,7 +165,7 @@ static int place_open(struct event_object *object, struct event_place *place, st
 	return err;
 }
 
-static int uncovered_add(struct event_object *object, const struct event_place *place,
+static int uncovered_add(struct perf_object *object, const struct event_place *place,
 			 uint64_t last_ns)
 {
 	if (array_grow(&object->uncovered, &object->uncovered_room, object->uncovered_count + 1,
@@ -181,7 +181,7 @@ static int uncovered_add(struct event_object *object, const struct event_place *
 }
 
 /* Whether it has them, which is noted. It is online. */
-static int place_look(struct event_object *object, struct event_place *place)
+static int place_look(struct perf_object *object, struct event_place *place)
 {
 	uint64_t running_ns = 0, now = ticks_monotonic_ns();
 
@@ -189,7 +189,7 @@ static int place_look(struct event_object *object, struct event_place *place)
 		place->error = 0;
 	if (!place->is_covered)
 		return 0;
-	if (object_place_lives(object, place->cpu, &running_ns)) {
+	if (perf_object_place_lives(object, place->cpu, &running_ns)) {
 		place->known_ns = now;
 		place->running_ns = running_ns;
 		return 1;
@@ -204,8 +204,7 @@ static int place_look(struct event_object *object, struct event_place *place)
 }
 
 /* Failing to open now is no error: the coverage reports it, and the next look retries. */
-static int place_follow(struct event_object *object, struct event_place *place,
-			struct detail detail)
+static int place_follow(struct perf_object *object, struct event_place *place, struct detail detail)
 {
 	uint64_t now;
 	int err = place_open(object, place, detail);
@@ -226,7 +225,7 @@ static int is_lacking(const struct event_place *place)
 	return !place->is_covered && place->error != -ENODEV;
 }
 
-int object_is_lacking(const struct event_object *object)
+int perf_object_is_lacking(const struct perf_object *object)
 {
 	for (size_t i = 0; i < object->place_count; i++)
 		if (is_lacking(&object->places[i]))
@@ -248,14 +247,14 @@ static int is_among(int cpu, const unsigned int *cpus, size_t count)
  * Those that are not online, and what they lack then: nothing. But a ring that threads have
  * outlives that.
  */
-static void places_offline(struct event_object *object, const unsigned int *online, size_t count,
+static void places_offline(struct perf_object *object, const unsigned int *online, size_t count,
 			   uint64_t looked_ns)
 {
 	for (size_t i = 0; i < object->place_count; i++) {
 		struct event_place *place = &object->places[i];
 
 		if (is_among(place->cpu, online, count) ||
-		    (object_is_threads(object) && place->is_covered))
+		    (perf_object_is_threads(object) && place->is_covered))
 			continue;
 		place->is_covered = 0;
 		place->error = -ENODEV;
@@ -264,13 +263,13 @@ static void places_offline(struct event_object *object, const unsigned int *onli
 }
 
 /* Those that are online and have no events are given some, unless it is the end. */
-static int cpus_follow(struct event_object *object, const unsigned int *online, size_t count,
+static int cpus_follow(struct perf_object *object, const unsigned int *online, size_t count,
 		       uint64_t looked_ns, int is_end, struct detail detail)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < count && !err; i++) {
-		struct event_place *place = object_place(object, (int)online[i]);
+		struct event_place *place = perf_object_place(object, (int)online[i]);
 
 		if (!place && object->request.scope != EVENT_SYSTEM)
 			continue;
@@ -289,7 +288,7 @@ static int cpus_follow(struct event_object *object, const unsigned int *online, 
  * event or not. So where threads inherit events, do this only while all threads are stopped.
  * *open_ns: since when all is seen.
  */
-static int threads_open(struct event_object *object, unsigned int cpu, uint64_t *open_ns,
+static int threads_open(struct perf_object *object, unsigned int cpu, uint64_t *open_ns,
 			struct detail detail)
 {
 	pid_t one = object->request.pid, *tids = NULL;
@@ -299,16 +298,16 @@ static int threads_open(struct event_object *object, unsigned int cpu, uint64_t 
 	int count = 1, is_ended, err = rings_open_cpu(&object->rings, cpu);
 
 	if (!err)
-		err = object_stop(object, &stop);
-	if (!err && !stop && object_inherits(object))
+		err = perf_object_stop(object, &stop);
+	if (!err && !stop && perf_object_inherits(object))
 		err = -WM_E_EVENT_CAME_LATER;
 	if (!err && object->request.scope == EVENT_PROCESS)
 		count = target_threads(one, &tids);
 	if (count < 0)
 		err = count;
 	for (int i = 0; i < count && !err; i++)
-		err = object_open_group(object, tids ? tids[i] : one, (int)cpu, 0, 1, &is_ended,
-					detail);
+		err = perf_object_open_group(object, tids ? tids[i] : one, (int)cpu, 0, 1,
+					     &is_ended, detail);
 	if (!err)
 		err = begin_new(object, begin);
 	*open_ns = ticks_monotonic_ns();
@@ -324,13 +323,13 @@ static int threads_open(struct event_object *object, unsigned int cpu, uint64_t 
 }
 
 /* CPUs that were not even present when the rings were opened. */
-static int threads_follow(struct event_object *object, const unsigned int *online, size_t count,
+static int threads_follow(struct perf_object *object, const unsigned int *online, size_t count,
 			  uint64_t looked_ns, int is_end, struct detail detail)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < count && !err; i++) {
-		struct event_place *place = object_place(object, (int)online[i]);
+		struct event_place *place = perf_object_place(object, (int)online[i]);
 		uint64_t open_ns;
 
 		if (rings_has(&object->rings, online[i]))
@@ -351,7 +350,7 @@ static int threads_follow(struct event_object *object, const unsigned int *onlin
 	return err;
 }
 
-static int follow(struct event_object *object, uint64_t looked_ns, int is_end, struct detail detail)
+static int follow(struct perf_object *object, uint64_t looked_ns, int is_end, struct detail detail)
 {
 	unsigned int *online;
 	size_t count;
@@ -359,7 +358,7 @@ static int follow(struct event_object *object, uint64_t looked_ns, int is_end, s
 
 	if (err)
 		return err;
-	err = object_is_threads(object)
+	err = perf_object_is_threads(object)
 		      ? threads_follow(object, online, count, looked_ns, is_end, detail)
 		      : cpus_follow(object, online, count, looked_ns, is_end, detail);
 	free(online);
@@ -367,12 +366,12 @@ static int follow(struct event_object *object, uint64_t looked_ns, int is_end, s
 }
 
 /* Whether CPUs that come make a difference. */
-static int is_followed(const struct event_object *object)
+static int is_followed(const struct perf_object *object)
 {
-	return !object_is_threads(object) || object->rings.count;
+	return !perf_object_is_threads(object) || object->rings.count;
 }
 
-int event_object_follow(struct event_object *object, struct detail detail)
+int perf_object_follow(struct perf_object *object, struct detail detail)
 {
 	uint64_t looked_ns = ticks_monotonic_ns();
 	size_t events = object->count;
@@ -389,7 +388,7 @@ int event_object_follow(struct event_object *object, struct detail detail)
 	return err;
 }
 
-void object_follow_end(struct event_object *object)
+void perf_object_follow_end(struct perf_object *object)
 {
 	if (!is_followed(object) || follow(object, ticks_monotonic_ns(), 1, (struct detail){ 0 }))
 		return;
@@ -401,8 +400,7 @@ void object_follow_end(struct event_object *object)
 	}
 }
 
-const struct event_uncovered *event_object_uncovered(const struct event_object *object,
-						     size_t *count)
+const struct event_uncovered *perf_object_uncovered(const struct perf_object *object, size_t *count)
 {
 	*count = object->uncovered_count;
 	return object->uncovered;

@@ -145,7 +145,7 @@ static void hit(int cpu, uint64_t times)
 static struct event_source sources[EVENT_SOURCES_MAX];
 static struct event_request request;
 
-static struct event_object *arm_system(unsigned int count)
+static struct perf_object *arm_system(unsigned int count)
 {
 	kernel = (struct kernel){
 		.is_fake = 1,
@@ -156,31 +156,31 @@ static struct event_object *arm_system(unsigned int count)
 	return fixture_arm(&request);
 }
 
-static void follow(struct event_object *object)
+static void follow(struct perf_object *object)
 {
-	cr_assert_eq(event_object_follow(object, (struct detail){ 0 }), 0);
+	cr_assert_eq(perf_object_follow(object, (struct detail){ 0 }), 0);
 }
 
-static size_t uncovered(const struct event_object *object, struct event_uncovered *last)
+static size_t uncovered(const struct perf_object *object, struct event_uncovered *last)
 {
 	size_t count;
-	const struct event_uncovered *all = event_object_uncovered(object, &count);
+	const struct event_uncovered *all = perf_object_uncovered(object, &count);
 
 	if (count)
 		*last = all[count - 1];
 	return count;
 }
 
-static int why_missing(struct event_object *object, int cpu)
+static int why_missing(struct perf_object *object, int cpu)
 {
 	struct event_coverage coverage;
 	int why = 0;
 
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	for (unsigned int i = 0; i < coverage.missing_count; i++)
 		if (coverage.missing[i].cpu == cpu)
 			why = coverage.missing[i].error;
-	event_coverage_release(&coverage);
+	perf_coverage_release(&coverage);
 	return why;
 }
 
@@ -188,7 +188,7 @@ TestSuite(event_follow, .timeout = 60);
 
 Test(event_follow, who_is_there_is_left_alone)
 {
-	struct event_object *object = arm_system(2);
+	struct perf_object *object = arm_system(2);
 	struct event_uncovered last;
 
 	cr_assert_eq(kernel.opened, 4);
@@ -198,16 +198,16 @@ Test(event_follow, who_is_there_is_left_alone)
 	follow(object);
 	cr_assert_eq(kernel.opened, 4);
 	cr_assert_eq(uncovered(object, &last), 0);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	cr_assert_eq(uncovered(object, &last), 0);
-	cr_assert_eq(event_object_follow(object, (struct detail){ 0 }), -EINVAL);
-	event_object_release(object);
+	cr_assert_eq(perf_object_follow(object, (struct detail){ 0 }), -EINVAL);
+	perf_object_release(object);
 }
 
 /* The events' own clock shows until when they were there. */
 Test(event_follow, the_time_without_begins_where_the_events_ended)
 {
-	struct event_object *object = arm_system(1);
+	struct perf_object *object = arm_system(1);
 	struct event_uncovered last;
 	uint64_t before, after, gone;
 
@@ -229,15 +229,15 @@ Test(event_follow, the_time_without_begins_where_the_events_ended)
 	cr_assert(last.last_ns >= gone && last.last_ns <= ticks_monotonic_ns());
 	hit(1, 4);
 	cr_assert_eq(fixture_count(object, 0), 7);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	cr_assert_eq(fixture_count(object, 0), 7);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 /* Nothing runs on a CPU that is offline. */
 Test(event_follow, the_time_without_begins_where_it_was_seen_offline)
 {
-	struct event_object *object = arm_system(1);
+	struct perf_object *object = arm_system(1);
 	uint64_t armed = ticks_monotonic_ns(), seen;
 	struct event_uncovered last;
 
@@ -250,26 +250,26 @@ Test(event_follow, the_time_without_begins_where_it_was_seen_offline)
 	follow(object);
 	cr_assert_eq(uncovered(object, &last), 1);
 	cr_assert_geq(last.first_ns, seen);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 Test(event_follow, who_came_back_and_was_not_followed_is_told_at_the_end)
 {
-	struct event_object *object = arm_system(1);
+	struct perf_object *object = arm_system(1);
 	struct event_uncovered last;
 
 	go_offline(1);
 	follow(object);
 	kernel.online[1] = 1;
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	cr_assert_eq(uncovered(object, &last), 1);
 	cr_assert_eq(last.cpu, 1);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 Test(event_follow, who_refuses_is_told_and_asked_again)
 {
-	struct event_object *object = arm_system(2);
+	struct perf_object *object = arm_system(2);
 	unsigned int descriptors = fixture_descriptors();
 	struct event_uncovered last;
 	int why;
@@ -291,39 +291,39 @@ Test(event_follow, who_refuses_is_told_and_asked_again)
 	cr_assert_eq(last.cpu, 2);
 	hit(2, 5);
 	cr_assert_eq(fixture_count(object, 1), 5);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 Test(event_follow, who_refuses_to_the_end_is_told_as_not_covered)
 {
-	struct event_object *object = arm_system(1);
+	struct perf_object *object = arm_system(1);
 	struct event_uncovered last;
 
 	kernel.online[2] = 1;
 	kernel.refuse[2] = -ENOSPC;
 	follow(object);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	cr_assert_eq(uncovered(object, &last), 1);
 	cr_assert_eq(last.cpu, 2);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 Test(event_follow, one_that_goes_while_arming_is_no_error_of_a_system)
 {
 	const unsigned int cpus[] = { 0, 1 };
-	struct event_object *object;
+	struct perf_object *object;
 
 	kernel = (struct kernel){ .is_fake = 1, .online = { 1, 1 }, .refuse = { 0, -ENODEV } };
 	fixture_request(&request, sources, EVENT_SYSTEM, 0, 1);
 	object = fixture_arm(&request);
 	cr_assert_eq(why_missing(object, 1), -WM_E_EVENT_CAME_LATER);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_request(&request, sources, EVENT_CPUS, 0, 1);
 	request.cpus = cpus;
 	request.cpu_count = 2;
-	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
-	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -ENODEV);
-	event_object_release(object);
+	cr_assert_eq(perf_object_new(&object, &request, (struct detail){ 0 }), 0);
+	cr_assert_eq(perf_object_arm(object, (struct detail){ 0 }), -ENODEV);
+	perf_object_release(object);
 }
 
 static size_t claimed_on(int cpu)
@@ -343,7 +343,7 @@ static size_t claimed_on(int cpu)
 Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 {
 	char dir[] = "/tmp/waymark-kevent.XXXXXX", path[64];
-	struct event_object *object;
+	struct perf_object *object;
 	struct ledger *ledger;
 
 	cr_assert(mkdtemp(dir));
@@ -366,9 +366,9 @@ Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 	follow(object);
 	cr_assert_eq(claimed_on(1), 2);
 	cr_assert_eq(claimed_on(2), 2);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	cr_assert_eq(claimed_on(2), 0);
-	event_object_release(object);
+	perf_object_release(object);
 	ledger_free(ledger);
 	snprintf(path, sizeof(path), "%s/waymark", dir);
 	rmdir(path);
@@ -378,7 +378,7 @@ Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 /* A claim on the system, and an object that takes its places. No real register is touched. */
 Test(event_follow, what_is_reserved_on_cpus_is_taken_over)
 {
-	struct event_object *reserved, *object;
+	struct perf_object *reserved, *object;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
 
@@ -386,18 +386,18 @@ Test(event_follow, what_is_reserved_on_cpus_is_taken_over)
 	kernel = (struct kernel){ .is_fake = 1, .online = { 1, 1 } };
 	fixture_request(&request, sources, EVENT_SYSTEM, 0, 2);
 	cr_assert_eq(ledger_new(&request.ledger), 0);
-	cr_assert_eq(event_object_new(&reserved, &request, detail), 0);
-	cr_assert_eq(event_object_reserve(reserved, detail), 0, "%s", text);
+	cr_assert_eq(perf_object_new(&reserved, &request, detail), 0);
+	cr_assert_eq(perf_object_reserve(reserved, detail), 0, "%s", text);
 	cr_expect_eq(claimed_on(0), 2);
 	cr_expect_eq(claimed_on(1), 2);
 	cr_expect_eq(kernel.enabled, 0, "what is reserved fires");
 	request.reserved = reserved;
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_assert_eq(event_object_arm(object, detail), 0, "%s", text);
-	cr_expect_eq(event_object_state(reserved), EVENT_DISARMED);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	cr_assert_eq(perf_object_arm(object, detail), 0, "%s", text);
+	cr_expect_eq(perf_object_state(reserved), EVENT_DISARMED);
 	cr_expect_eq(claimed_on(1), 2);
-	event_object_release(object);
-	event_object_release(reserved);
+	perf_object_release(object);
+	perf_object_release(reserved);
 	cr_expect_eq(claimed_on(1), 0);
 	ledger_free(request.ledger);
 	folder_remove();
@@ -455,9 +455,9 @@ static int count_only(void *data, const struct event_record *record)
 }
 
 /* CPU 1 is not there yet, and no thread has stored to a word. */
-static struct event_object *arm_storers(struct fixture *fixture, uint32_t ring_bytes)
+static struct perf_object *arm_storers(struct fixture *fixture, uint32_t ring_bytes)
 {
-	struct event_object *object;
+	struct perf_object *object;
 
 	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
 		cr_skip_test("one CPU");
@@ -477,7 +477,7 @@ static struct event_object *arm_storers(struct fixture *fixture, uint32_t ring_b
 Test(event_follow, threads_have_a_ring_on_a_cpu_that_is_brought_later,
      .init = fixture_need_breakpoints)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct event_uncovered last;
 	struct counted counted = { 0 };
 	struct fixture fixture;
@@ -492,14 +492,14 @@ Test(event_follow, threads_have_a_ring_on_a_cpu_that_is_brought_later,
 	fixture_step(&fixture, 3, 3);
 	follow(object);
 	fixture_step(&fixture, 4, 3);
-	event_object_disarm(object);
-	cr_assert_eq(event_object_drain(object, 1, count_only, &counted), 0);
+	perf_object_disarm(object);
+	cr_assert_eq(perf_object_drain(object, 1, count_only, &counted), 0);
 	cr_assert_eq(counted.count, 6, "%u", counted.count);
 	cr_assert(counted.is_first_after, "what was before was not seen");
 	cr_assert_lt(counted.after_loss, 6, "but then all was");
-	cr_assert_eq(event_object_lost(object), 0);
+	cr_assert_eq(perf_object_lost(object), 0);
 	cr_assert_eq(uncovered(object, &last), 1);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -519,7 +519,7 @@ static void limit(int resource, rlim_t soft)
  */
 Test(event_follow, a_ring_that_comes_later_has_what_is_left, .init = fixture_need_breakpoints)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct counted counted = { 0 };
 	struct fixture fixture;
 
@@ -530,10 +530,10 @@ Test(event_follow, a_ring_that_comes_later_has_what_is_left, .init = fixture_nee
 	follow(object);
 	cr_assert_eq(why_missing(object, 1), 0);
 	fixture_step(&fixture, 3, 3);
-	event_object_disarm(object);
-	cr_assert_eq(event_object_drain(object, 1, count_only, &counted), 0);
+	perf_object_disarm(object);
+	cr_assert_eq(perf_object_drain(object, 1, count_only, &counted), 0);
 	cr_assert_eq(counted.count, 3, "%u", counted.count);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_become_root();
 	fixture_end(&fixture);
 }
@@ -541,7 +541,7 @@ Test(event_follow, a_ring_that_comes_later_has_what_is_left, .init = fixture_nee
 Test(event_follow, a_ring_that_is_refused_is_told_and_asked_for_again,
      .init = fixture_need_breakpoints)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct event_uncovered last;
 	struct counted counted = { 0 };
 	unsigned int descriptors;
@@ -565,30 +565,30 @@ Test(event_follow, a_ring_that_is_refused_is_told_and_asked_for_again,
 	/* on the other CPU */
 	fixture.shared->data = 1;
 	fixture_step(&fixture, 3, 3);
-	cr_assert_eq(event_object_drain(object, 1, count_only, &counted), 0);
+	cr_assert_eq(perf_object_drain(object, 1, count_only, &counted), 0);
 	cr_assert_eq(counted.count, 3, "%u", counted.count);
 	cr_assert_eq(counted.after_loss, 3, "nobody knows what was stored between");
 	follow(object);
 	cr_assert_eq(why_missing(object, 1), 0);
 	cr_assert_eq(uncovered(object, &last), 1);
 	cr_assert_leq(last.first_ns, came, "it was there without a ring from then on");
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
 Test(event_follow, threads_on_a_cpu_without_a_ring_are_told_at_the_end,
      .init = fixture_need_breakpoints)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct event_uncovered last;
 	struct fixture fixture;
 
 	object = arm_storers(&fixture, 16384);
 	kernel.online[1] = 1;
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	cr_assert_eq(uncovered(object, &last), 1);
 	cr_assert_eq(last.cpu, 1);
-	cr_assert_leq(last.last_ns, event_object_disarmed_ns(object));
-	event_object_release(object);
+	cr_assert_leq(last.last_ns, perf_object_disarmed_ns(object));
+	perf_object_release(object);
 	fixture_end(&fixture);
 }

@@ -3,7 +3,7 @@
 #ifndef RECORD_PERF_DESCRIPTORS_H
 #define RECORD_PERF_DESCRIPTORS_H
 
-#include "target/process/target.h"
+#include "base/detail.h"
 
 #include <stddef.h>
 

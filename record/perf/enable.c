@@ -17,7 +17,7 @@
 #define LATE_PASSES 2
 #define LATE_NS 4000000
 
-int object_stop(const struct event_object *object, struct stop **stop)
+int perf_object_stop(const struct perf_object *object, struct stop **stop)
 {
 	pid_t pid = object->request.pid;
 	int err;
@@ -32,7 +32,7 @@ int object_stop(const struct event_object *object, struct stop **stop)
 	return err == -ENOMEM || err == -EAGAIN ? err : 0;
 }
 
-void event_object_let_stop(struct event_object *object)
+void perf_object_let_stop(struct perf_object *object)
 {
 	object->request.flags &= ~(unsigned int)EVENT_NO_STOP;
 }
@@ -41,7 +41,7 @@ void event_object_let_stop(struct event_object *object)
  * Before the program is stopped; threads that start until then need more, and are refused by the
  * kernel at worst.
  */
-static int needs_reckon(const struct event_object *object, struct event_needs *needs)
+static int needs_reckon(const struct perf_object *object, struct event_needs *needs)
 {
 	size_t groups = 1;
 	unsigned int *cpus = NULL;
@@ -62,20 +62,20 @@ static int needs_reckon(const struct event_object *object, struct event_needs *n
 	} else if (object->request.scope == EVENT_SYSTEM) {
 		groups = (size_t)sysconf(_SC_NPROCESSORS_CONF);
 	}
-	if (object_is_threads(object) && needs->rings)
+	if (perf_object_is_threads(object) && needs->rings)
 		groups *= needs->rings;
 	needs->descriptors = groups * object->request.source_count + needs->rings;
 	return 0;
 }
 
 /* Whatever is taken is claimed before. */
-static int prepare(struct event_object *object, struct detail detail)
+static int prepare(struct perf_object *object, struct detail detail)
 {
 	struct event_needs needs = { 0 };
-	int err = sources_proven(&object->request, object->sources, detail);
+	int err = perf_sources_proven(&object->request, object->sources, detail);
 
 	/* the kernel takes a breakpoint there, which never fires */
-	if (!err && object_is_threads(object) && target_is_kernels(object->request.pid))
+	if (!err && perf_object_is_threads(object) && target_is_kernels(object->request.pid))
 		err = detail_set(detail, -EINVAL, "%d is a thread of the kernel, without a program",
 				 (int)object->request.pid);
 	if (!err)
@@ -104,13 +104,13 @@ static int prepare(struct event_object *object, struct detail detail)
  * first event of all on a machine also takes the kernel a grace period, some 20 ms, which it
  * remembers for a second.
  */
-static int try_one(struct event_object *object, struct detail detail)
+static int try_one(struct perf_object *object, struct detail detail)
 {
-	struct instance_form form = object_form(object);
+	struct instance_form form = perf_object_form(object);
 	struct instance one = { .tid = object->request.pid, .cpu = -1, .is_leader = 1 };
 	int err;
 
-	if (!object_is_threads(object))
+	if (!perf_object_is_threads(object))
 		return 0;
 	object->is_exchanged = !instance_keeps_place();
 	/* what a thread starts meanwhile is to have none of it */
@@ -121,20 +121,20 @@ static int try_one(struct event_object *object, struct detail detail)
 	if (!err && !object->request.reserved)
 		close(one.fd);
 	else if (err != -ESRCH) /* its first thread may have ended */
-		return object_refused(object, &one, err, detail);
+		return perf_object_refused(object, &one, err, detail);
 	return 0;
 }
 
-static int open_thread(struct event_object *object, struct detail detail)
+static int open_thread(struct perf_object *object, struct detail detail)
 {
 	int is_ended, err;
 
-	err = object_open_group(object, object->request.pid, -1, 0, 1, &is_ended, detail);
+	err = perf_object_open_group(object, object->request.pid, -1, 0, 1, &is_ended, detail);
 	object->rounds = 1;
 	return is_ended ? -WM_E_GONE : err;
 }
 
-static int open_cpus(struct event_object *object, struct detail detail)
+static int open_cpus(struct perf_object *object, struct detail detail)
 {
 	unsigned int *online = NULL;
 	const unsigned int *cpus = object->request.cpus;
@@ -146,7 +146,7 @@ static int open_cpus(struct event_object *object, struct detail detail)
 		cpus = online;
 	}
 	for (size_t i = 0; i < count && !err; i++) {
-		err = object_open_group(object, -1, (int)cpus[i], 0, 1, &is_ended, detail);
+		err = perf_object_open_group(object, -1, (int)cpus[i], 0, 1, &is_ended, detail);
 		if (err == -ENODEV && online && object->groups)
 			err = 0; /* it has gone since */
 	}
@@ -155,22 +155,22 @@ static int open_cpus(struct event_object *object, struct detail detail)
 	return err;
 }
 
-static int open_all(struct event_object *object, const struct stop *stop, struct detail detail)
+static int open_all(struct perf_object *object, const struct stop *stop, struct detail detail)
 {
-	object->is_grouped = (stop || !object_is_threads(object)) && !object->rings.count;
+	object->is_grouped = (stop || !perf_object_is_threads(object)) && !object->rings.count;
 	switch (object->request.scope) {
 	case EVENT_THREAD:
 		return open_thread(object, detail);
 	case EVENT_PROCESS:
-		return stop ? object_open_stopped(object, detail)
-			    : object_open_rounds(object, detail);
+		return stop ? perf_object_open_stopped(object, detail)
+			    : perf_object_open_rounds(object, detail);
 	default:
 		return open_cpus(object, detail);
 	}
 }
 
 /* Note which event belongs to which source, for the readers of the rings. */
-static int ids_take(struct event_object *object)
+static int ids_take(struct perf_object *object)
 {
 	int err = 0;
 
@@ -187,31 +187,31 @@ static int ids_take(struct event_object *object)
  * kernel holds no lock over both. So look again a little later, and enable again; for those that
  * are, that is nothing.
  */
-static int arm_late(struct event_object *object, struct detail detail)
+static int arm_late(struct perf_object *object, struct detail detail)
 {
 	int err = 0;
 
 	for (int i = 0; i < LATE_PASSES && !err; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
-		err = object_open_rounds(object, detail);
+		err = perf_object_open_rounds(object, detail);
 		if (!err)
 			err = ids_take(object);
 		if (!err)
-			object_enable(object);
+			perf_object_enable(object);
 	}
 	return err == -WM_E_GONE ? 0 : err;
 }
 
 /* From the stop on to the end of it. */
-static int arm_stopped(struct event_object *object, struct detail detail)
+static int arm_stopped(struct perf_object *object, struct detail detail)
 {
 	uint64_t looked_ns = ticks_monotonic_ns();
 	struct stop *stop;
-	int err = object_stop(object, &stop);
+	int err = perf_object_stop(object, &stop);
 
 	/* the kernel passes no place on: it is free until it is opened again */
 	if (!err && object->request.reserved)
-		object_close(object->request.reserved);
+		perf_object_close(object->request.reserved);
 	if (!err)
 		err = open_all(object, stop, detail);
 	if (!err)
@@ -219,12 +219,12 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 	if (!err && object->request.settle)
 		err = object->request.settle(object->request.settle_data, object->generation);
 	if (!err) {
-		object_enable(object);
-		object->program = program_id(object->request.pid);
+		perf_object_enable(object);
+		object->program = perf_program_id(object->request.pid);
 		if (!stop && object->request.scope == EVENT_PROCESS)
 			err = arm_late(object, detail);
 		if (!err)
-			err = object_follow_begin(object, looked_ns);
+			err = perf_object_follow_begin(object, looked_ns);
 		object->armed_ns = ticks_monotonic_ns();
 		object->was_stopped = stop != NULL;
 	}
@@ -233,23 +233,23 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 }
 
 /* From the stop on to the end of it; threads that run are looked for as arm_late() does. */
-static int reserve_stopped(struct event_object *object, struct detail detail)
+static int reserve_stopped(struct perf_object *object, struct detail detail)
 {
 	struct stop *stop;
-	int err = object_stop(object, &stop), passes = 0;
+	int err = perf_object_stop(object, &stop), passes = 0;
 
 	if (!err)
 		err = open_all(object, stop, detail);
 	while (!err && !stop && object->request.scope == EVENT_PROCESS && passes++ < LATE_PASSES) {
 		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
-		err = object_open_rounds(object, detail);
+		err = perf_object_open_rounds(object, detail);
 	}
 	stop_resume(stop);
 	return err;
 }
 
 /* Arming failed: the claim takes its places again. */
-static void reserve_again(struct event_object *reserved, struct detail detail)
+static void reserve_again(struct perf_object *reserved, struct detail detail)
 {
 	char words[256] = "";
 	int err;
@@ -260,14 +260,14 @@ static void reserve_again(struct event_object *reserved, struct detail detail)
 	if (err) {
 		size_t used = strnlen(detail.text, detail.bytes);
 
-		event_object_disarm(reserved);
+		perf_object_disarm(reserved);
 		if (used < detail.bytes)
 			snprintf(detail.text + used, detail.bytes - used,
 				 "; what was reserved is lost: %s", words);
 	}
 }
 
-static int take_all(struct event_object *object, int (*take)(struct event_object *, struct detail),
+static int take_all(struct perf_object *object, int (*take)(struct perf_object *, struct detail),
 		    struct detail detail)
 {
 	int err;
@@ -281,7 +281,7 @@ static int take_all(struct event_object *object, int (*take)(struct event_object
 		err = take(object, detail);
 	if (!err)
 		return 0;
-	object_close(object);
+	perf_object_close(object);
 	rings_release(&object->rings);
 	claims_remove(object);
 	claims_name_holder(object, err, detail);
@@ -289,7 +289,7 @@ static int take_all(struct event_object *object, int (*take)(struct event_object
 	return err;
 }
 
-int event_object_arm(struct event_object *object, struct detail detail)
+int perf_object_arm(struct perf_object *object, struct detail detail)
 {
 	int err = take_all(object, arm_stopped, detail);
 
@@ -298,12 +298,12 @@ int event_object_arm(struct event_object *object, struct detail detail)
 	object->state = EVENT_ARMED; /* preparing -> armed */
 	claims_confirm(object);
 	if (object->request.reserved)
-		event_object_disarm(object->request.reserved);
+		perf_object_disarm(object->request.reserved);
 	object->request.reserved = NULL;
 	return 0;
 }
 
-int event_object_reserve(struct event_object *object, struct detail detail)
+int perf_object_reserve(struct perf_object *object, struct detail detail)
 {
 	int err = take_all(object, reserve_stopped, detail);
 
@@ -314,15 +314,15 @@ int event_object_reserve(struct event_object *object, struct detail detail)
 	return 0;
 }
 
-int event_object_reserves(const struct event_object *reserved, const struct event_request *request,
-			  struct detail detail)
+int perf_object_reserves(const struct perf_object *reserved, const struct event_request *request,
+			 struct detail detail)
 {
 	const struct event_request *has = &reserved->request;
 
 	if (reserved->state != EVENT_RESERVED)
 		return detail_set(detail, -EINVAL, "the claim has nothing reserved");
 	if (has->scope != request->scope ||
-	    (object_is_threads(reserved) && has->pid != request->pid) ||
+	    (perf_object_is_threads(reserved) && has->pid != request->pid) ||
 	    (has->scope == EVENT_CPUS &&
 	     (has->cpu_count != request->cpu_count ||
 	      memcmp(has->cpus, request->cpus, has->cpu_count * sizeof(*has->cpus)))))

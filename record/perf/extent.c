@@ -89,7 +89,7 @@ int extent_refused(const struct extent *extent, const struct count_event *event,
 		return detail_set(detail, -ENOSYS, PERF_IS_MISSING);
 	case EACCES:
 	case EPERM:
-		err = object_forbidden(tid >= 0, has_kernel, detail);
+		err = perf_object_forbidden(tid >= 0, has_kernel, detail);
 		if (err)
 			return err;
 		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
@@ -156,7 +156,7 @@ static int may_clone(pid_t pid, const pid_t *tids, int count)
  */
 static int open_process(struct extent *extent, pid_t pid, int *has_changed, struct detail detail)
 {
-	const struct timespec nap = { .tv_nsec = CLONE_NS };
+	const struct timespec poll_wait = { .tv_nsec = CLONE_NS };
 	pid_t *tids;
 	int count = target_threads(pid, &tids), err = count < 0 ? count : 0;
 
@@ -165,7 +165,7 @@ static int open_process(struct extent *extent, pid_t pid, int *has_changed, stru
 	if (!err && !are_threads_still(pid, tids, count))
 		*has_changed = 1;
 	if (!err && !*has_changed && may_clone(pid, tids, count)) {
-		nanosleep(&nap, NULL);
+		nanosleep(&poll_wait, NULL);
 		*has_changed = !are_threads_still(pid, tids, count);
 	}
 	free(tids);

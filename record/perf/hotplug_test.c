@@ -86,12 +86,12 @@ static void end(void)
 
 TestSuite(event_hotplug, .init = need_guest, .fini = end, .timeout = 60);
 
-static void expect_coverage(struct event_object *object, unsigned int wanted, unsigned int opened,
+static void expect_coverage(struct perf_object *object, unsigned int wanted, unsigned int opened,
 			    int missing, int error)
 {
 	struct event_coverage coverage;
 
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, wanted, "%u wanted", coverage.wanted);
 	cr_assert_eq(coverage.opened, opened, "%u opened", coverage.opened);
 	cr_assert_eq(coverage.missing_count, missing >= 0 ? 1 : 0);
@@ -100,28 +100,28 @@ static void expect_coverage(struct event_object *object, unsigned int wanted, un
 		cr_assert_eq(coverage.missing[0].tid, -1);
 		cr_assert_eq(coverage.missing[0].error, error, "%d", coverage.missing[0].error);
 	}
-	event_coverage_release(&coverage);
+	perf_coverage_release(&coverage);
 }
 
-static void follow(struct event_object *object)
+static void follow(struct perf_object *object)
 {
 	char text[256] = "";
 
-	cr_assert_eq(event_object_follow(object, (struct detail){ text, sizeof(text) }), 0, "%s",
+	cr_assert_eq(perf_object_follow(object, (struct detail){ text, sizeof(text) }), 0, "%s",
 		     text);
 }
 
-static void expect_uncovered(struct event_object *object, size_t wanted, int cpu)
+static void expect_uncovered(struct perf_object *object, size_t wanted, int cpu)
 {
 	const struct event_uncovered *all;
 	size_t count;
 
-	all = event_object_uncovered(object, &count);
+	all = perf_object_uncovered(object, &count);
 	cr_assert_eq(count, wanted, "%zu", count);
 	if (!wanted)
 		return;
 	cr_assert_eq(all[count - 1].cpu, cpu);
-	cr_assert_geq(all[count - 1].first_ns, event_object_armed_ns(object));
+	cr_assert_geq(all[count - 1].first_ns, perf_object_armed_ns(object));
 	cr_assert_lt(all[count - 1].first_ns, all[count - 1].last_ns);
 }
 
@@ -130,7 +130,7 @@ static void comes_back(enum event_scope scope, unsigned int registers)
 {
 	const unsigned int cpus[] = { FIRST };
 	unsigned int wanted = scope == EVENT_SYSTEM ? 3 : 1;
-	struct event_object *object;
+	struct perf_object *object;
 
 	fixture_request(&request, sources, scope, 0, registers);
 	request.cpus = cpus;
@@ -160,22 +160,22 @@ static void comes_back(enum event_scope scope, unsigned int registers)
 
 	/* between two looks, as with a machine that was suspended; and changed meanwhile */
 	cpu_set_online(FIRST, 0);
-	cr_assert_eq(event_object_modify(object, sources, EVENT_MODIFY_RUNNING, NULL,
-					 (struct detail){ 0 }),
+	cr_assert_eq(perf_object_modify(object, sources, EVENT_MODIFY_RUNNING, NULL,
+					(struct detail){ 0 }),
 		     0);
 	cpu_set_online(FIRST, 1);
-	cr_assert_eq(event_object_modify(object, sources, EVENT_MODIFY_RUNNING, NULL,
-					 (struct detail){ 0 }),
+	cr_assert_eq(perf_object_modify(object, sources, EVENT_MODIFY_RUNNING, NULL,
+					(struct detail){ 0 }),
 		     0);
 	expect_coverage(object, wanted, wanted - 1, FIRST, -WM_E_EVENT_CPU_BACK);
 	follow(object);
 	expect_uncovered(object, 2, FIRST);
 	store_on(FIRST);
 	store_on(0);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	cr_assert_eq(fixture_count(object, 0), (scope == EVENT_SYSTEM ? 4 : 3) * STORES);
 	expect_uncovered(object, 2, FIRST);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 Test(event_hotplug, a_cpu_that_comes_back_has_its_events_again)
@@ -195,7 +195,7 @@ Test(event_hotplug, though_they_hold_all_registers)
 
 Test(event_hotplug, a_cpu_that_comes_later_is_followed)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct instance other = { .tid = -1, .cpu = SECOND, .is_leader = 1 };
 	struct instance_form form = { .scope = EVENT_CPUS };
 
@@ -219,12 +219,12 @@ Test(event_hotplug, a_cpu_that_comes_later_is_followed)
 	expect_uncovered(object, 1, SECOND);
 	store_on(SECOND);
 	cr_assert_eq(fixture_count(object, 0), STORES);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 Test(event_hotplug, what_was_never_followed_is_told_at_the_end)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	const struct event_uncovered *all;
 	size_t count;
 
@@ -234,13 +234,13 @@ Test(event_hotplug, what_was_never_followed_is_told_at_the_end)
 	cpu_set_online(FIRST, 0);
 	cpu_set_online(FIRST, 1);
 	cpu_set_online(SECOND, 1);
-	event_object_disarm(object);
-	all = event_object_uncovered(object, &count);
+	perf_object_disarm(object);
+	all = perf_object_uncovered(object, &count);
 	cr_assert_eq(count, 2, "%zu", count);
 	for (size_t i = 0; i < count; i++)
 		cr_assert(all[i].first_ns < all[i].last_ns &&
-			  all[i].last_ns <= event_object_disarmed_ns(object));
-	event_object_release(object);
+			  all[i].last_ns <= perf_object_disarmed_ns(object));
+	perf_object_release(object);
 }
 
 static int count_it(void *data, const struct event_record *record)
@@ -253,7 +253,7 @@ static int count_it(void *data, const struct event_record *record)
 Test(event_hotplug, threads_are_seen_on_cpus_that_come_later)
 {
 	unsigned int seen[3] = { 0 };
-	struct event_object *object;
+	struct perf_object *object;
 
 	cpu_set_online(SECOND, 0);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
@@ -268,18 +268,18 @@ Test(event_hotplug, threads_are_seen_on_cpus_that_come_later)
 	follow(object);
 	expect_coverage(object, 1, 1, -1, 0);
 	expect_uncovered(object, 0, 0);
-	event_object_disarm(object);
-	cr_assert_eq(event_object_drain(object, 1, count_it, seen), 0);
+	perf_object_disarm(object);
+	cr_assert_eq(perf_object_drain(object, 1, count_it, seen), 0);
 	for (int i = 0; i < 3; i++)
 		cr_assert_eq(seen[i], STORES, "%u on CPU %d", seen[i], i);
-	cr_assert_eq(event_object_lost(object), 0);
-	event_object_release(object);
+	cr_assert_eq(perf_object_lost(object), 0);
+	perf_object_release(object);
 }
 
 Test(event_hotplug, rings_of_cpus_go_on)
 {
 	unsigned int seen[3] = { 0 };
-	struct event_object *object;
+	struct perf_object *object;
 
 	fixture_request(&request, sources, EVENT_SYSTEM, 0, 2);
 	request.flags = EVENT_RINGS;
@@ -289,12 +289,12 @@ Test(event_hotplug, rings_of_cpus_go_on)
 	cpu_set_online(FIRST, 1);
 	follow(object);
 	store_on(FIRST);
-	event_object_disarm(object);
-	cr_assert_eq(event_object_drain(object, 1, count_it, seen), 0);
+	perf_object_disarm(object);
+	cr_assert_eq(perf_object_drain(object, 1, count_it, seen), 0);
 	cr_assert_eq(seen[FIRST], 2 * STORES, "%u", seen[FIRST]);
-	cr_assert_eq(event_object_lost(object), 0);
-	cr_assert_eq(event_object_stray(object), 0);
-	event_object_release(object);
+	cr_assert_eq(perf_object_lost(object), 0);
+	cr_assert_eq(perf_object_stray(object), 0);
+	perf_object_release(object);
 }
 
 /* By what is installed alone. */

@@ -181,7 +181,7 @@ int instance_free_registers(pid_t tid, int cpu)
 	return err && err != -ENOSPC ? err : count;
 }
 
-int source_check(const struct event_source *source, unsigned int flags, struct detail detail)
+int perf_source_check(const struct event_source *source, unsigned int flags, struct detail detail)
 {
 	uint64_t bytes = source->kind == EVENT_EXECUTE ? 1 : source->bytes;
 

@@ -84,6 +84,6 @@ int instance_free_registers(pid_t tid, int cpu);
 int instance_keeps_place(void);
 
 /* Whether the kernel will take it. 0, or -EINVAL with words. */
-int source_check(const struct event_source *source, unsigned int flags, struct detail detail);
+int perf_source_check(const struct event_source *source, unsigned int flags, struct detail detail);
 
 #endif

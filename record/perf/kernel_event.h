@@ -56,10 +56,10 @@ enum event_flag {
 	 */
 	EVENT_SIGNAL = 1,
 	/*
-	 * Each hit is a record in the ring of its CPU, which event_object_drain() reads. Not
+	 * Each hit is a record in the ring of its CPU, which perf_object_drain() reads. Not
 	 * together with EVENT_SIGNAL. It takes a descriptor for each source on each thread on each
 	 * CPU that is present, online or not. A CPU that is brought into the machine later has a
-	 * ring from the next event_object_follow() on.
+	 * ring from the next perf_object_follow() on.
 	 */
 	EVENT_RINGS = 2,
 	/*

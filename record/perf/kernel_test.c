@@ -23,9 +23,8 @@ static struct fixture_shared *shared; /* the child's */
 static struct event_source sources[EVENT_SOURCES_MAX];
 static struct event_request request;
 
-static struct event_object *arm_one(const struct fixture *fixture, enum event_kind kind,
-				    uint32_t bytes, const volatile void *address,
-				    unsigned int flags)
+static struct perf_object *arm_one(const struct fixture *fixture, enum event_kind kind,
+				   uint32_t bytes, const volatile void *address, unsigned int flags)
 {
 	fixture_request(&request, sources, EVENT_PROCESS, fixture->pid, 1);
 	sources[0].kind = kind;
@@ -71,7 +70,7 @@ static void touch(const struct fixture *fixture, unsigned int *step, char how, u
 
 static void kinds_and_lengths(enum event_kind kind, uint32_t bytes, unsigned int at)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 	unsigned int step = 0;
 	uint64_t hits = 0;
@@ -95,7 +94,7 @@ static void kinds_and_lengths(enum event_kind kind, uint32_t bytes, unsigned int
 		cr_assert_eq(fixture_count(object, 0), hits, "%u at %u: change of %u", bytes, at,
 			     place);
 	}
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -154,7 +153,7 @@ static void caller(struct fixture_shared *own)
  */
 Test(event_kernel, code_hits_once_a_call_also_in_a_handler)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, caller);
@@ -171,7 +170,7 @@ Test(event_kernel, code_hits_once_a_call_also_in_a_handler)
 	cr_assert_eq(fixture_count(object, 0), 10);
 	cr_assert_eq(fixture_count(object, 1), 11);
 	cr_assert_eq(fixture.shared->hits, 21);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -188,7 +187,7 @@ static void four(struct fixture_shared *own)
 
 Test(event_kernel, each_of_four_registers_hits_for_itself)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, four);
@@ -203,7 +202,7 @@ Test(event_kernel, each_of_four_registers_hits_for_itself)
 	/* an emulated processor (qemu's) reports one register for an access */
 	if (!getenv("WAYMARK_GUEST"))
 		cr_assert_eq(fixture_count(object, 3), 2);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -250,7 +249,7 @@ static void stress(struct fixture_shared *own)
 
 Test(event_kernel, each_thread_has_its_own_signals_at_once)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, stress);
@@ -260,7 +259,7 @@ Test(event_kernel, each_thread_has_its_own_signals_at_once)
 	cr_assert_eq(fixture_count(object, 0), STRESS_THREADS * STRESS_STORES);
 	cr_assert_eq(fixture.shared->hits, STRESS_THREADS * STRESS_STORES);
 	cr_assert_eq(fixture.shared->strange, 0);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -287,7 +286,7 @@ static void blocker(struct fixture_shared *own)
 
 Test(event_kernel, blocked_signals_come_late_and_merged_and_the_count_tells)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, blocker);
@@ -296,11 +295,11 @@ Test(event_kernel, blocked_signals_come_late_and_merged_and_the_count_tells)
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(object, 0), 5);
 	cr_assert_eq(fixture.shared->hits, 0);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	fixture_step(&fixture, 2, 1);
 	cr_assert_eq(fixture.shared->hits, 1, "it comes, though the object is disarmed");
 	cr_assert_eq(fixture_count(object, 0), 5);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -332,7 +331,7 @@ static void forks_and_execs(struct fixture_shared *own)
 
 Test(event_kernel, children_that_exec_are_left_alone)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, forks_and_execs);
@@ -342,7 +341,7 @@ Test(event_kernel, children_that_exec_are_left_alone)
 	cr_assert_eq(fixture.shared->strange, 0);
 	cr_assert_eq(fixture_count(object, 0), 6);
 	cr_assert_eq(fixture.shared->hits, 6);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -366,7 +365,7 @@ static void reader(struct fixture_shared *own)
 
 Test(event_kernel, a_read_into_the_word_is_seen_with_rights_alone)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct event_coverage coverage;
 	struct fixture fixture;
 
@@ -375,10 +374,10 @@ Test(event_kernel, a_read_into_the_word_is_seen_with_rights_alone)
 	object = arm_one(&fixture, EVENT_WRITE, 8, &words[0], 0);
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(object, 0), 1, "the program's own store");
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.sees_kernel, 0);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 	if (geteuid())
 		return;
@@ -387,9 +386,9 @@ Test(event_kernel, a_read_into_the_word_is_seen_with_rights_alone)
 	object = arm_one(&fixture, EVENT_WRITE, 8, &words[0], EVENT_KERNEL);
 	fixture_step(&fixture, 1, 1);
 	cr_assert_gt(fixture_count(object, 0), 1, "as often as the kernel's copy stored");
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.sees_kernel, 1);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }

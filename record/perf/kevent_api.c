@@ -48,7 +48,7 @@ _Static_assert(WM_KEVENT_KIND_WRITE == (int)EVENT_WRITE &&
 	       "inside and outside they are the same numbers");
 
 struct wm_kevent {
-	struct event_object *inner;
+	struct perf_object *inner;
 	struct wm_kevent_request request; /* as it was opened; its pointers are not valid */
 	struct ledger *ledger;
 	struct wm_claim *claim; /* whose places it takes; NULL: none */
@@ -205,7 +205,7 @@ static int inner_new(struct wm_kevent *object, const struct wm_kevent_request *f
 		err = claim_places(from->claim, &request, detail);
 	request.ledger = object->ledger;
 	if (!err)
-		err = event_object_new(&object->inner, &request, detail);
+		err = perf_object_new(&object->inner, &request, detail);
 	if (!err)
 		object->claim = from->claim;
 	return err;
@@ -257,7 +257,7 @@ static int is_of_target(const struct wm_kevent *object)
  */
 static void update_tick(const struct wm_kevent *object)
 {
-	int is_armed = event_object_state(object->inner) == EVENT_ARMED;
+	int is_armed = perf_object_state(object->inner) == EVENT_ARMED;
 
 	pollable_tick(object->pollable, is_armed && (object->request.flags & WM_KEVENT_FLAG_RINGS ||
 						     (is_of_target(object) && object->pidfd < 0)));
@@ -281,7 +281,7 @@ static int has_target_ended(const struct wm_kevent *object)
 	struct target target;
 	char state;
 
-	if (!is_of_target(object) || !event_object_armed_ns(object->inner))
+	if (!is_of_target(object) || !perf_object_armed_ns(object->inner))
 		return 0;
 	if (object->pidfd >= 0)
 		return poll(&end, 1, 0) > 0;
@@ -321,10 +321,10 @@ int wm_kevent_arm(struct wm_kevent *object)
 
 	if (err)
 		return err;
-	if (event_object_state(object->inner) != EVENT_PREPARING)
+	if (perf_object_state(object->inner) != EVENT_PREPARING)
 		return fail(object->detail, -EINVAL, "it is armed, or was");
-	err = event_object_arm(object->inner,
-			       (struct detail){ object->detail, sizeof(object->detail) });
+	err = perf_object_arm(object->inner,
+			      (struct detail){ object->detail, sizeof(object->detail) });
 	if (!err)
 		watch_target(object);
 	return err;
@@ -338,7 +338,7 @@ static int change_take(struct wm_kevent *object, const struct wm_kevent_request 
 	struct wm_kevent_request to;
 	int err;
 
-	if (event_object_state(object->inner) != EVENT_ARMED)
+	if (perf_object_state(object->inner) != EVENT_ARMED)
 		return fail(object->detail, -EINVAL, "it is not armed");
 	if (!from)
 		return fail(object->detail, -EINVAL, "no request");
@@ -372,13 +372,12 @@ int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_request *t
 		return fail(object->detail, -EINVAL, "gap.size: %zu", gap->size);
 	err = change_take(object, to, sources, &how);
 	if (!err)
-		err = event_object_modify(object->inner, sources, how, &was,
-					  (struct detail){ object->detail,
-							   sizeof(object->detail) });
+		err = perf_object_modify(object->inner, sources, how, &was,
+					 (struct detail){ object->detail, sizeof(object->detail) });
 	reported.first_ns = was.first_ns;
 	reported.last_ns = was.last_ns;
 	reported.was_stopped = was.was_stopped;
-	reported.generation = event_object_generation(object->inner);
+	reported.generation = perf_object_generation(object->inner);
 	if (gap)
 		memcpy(gap, &reported,
 		       reported.size < sizeof(reported) ? reported.size : sizeof(reported));
@@ -392,10 +391,10 @@ int wm_kevent_rescan(struct wm_kevent *object)
 
 	if (err)
 		return err;
-	if (event_object_state(object->inner) != EVENT_ARMED)
+	if (perf_object_state(object->inner) != EVENT_ARMED)
 		return fail(object->detail, -EINVAL, "it is not armed");
-	err = event_object_follow(object->inner,
-				  (struct detail){ object->detail, sizeof(object->detail) });
+	err = perf_object_follow(object->inner,
+				 (struct detail){ object->detail, sizeof(object->detail) });
 	if (!err) /* what a CPU can't have now is no error */
 		object->detail[0] = '\0';
 	return err;
@@ -408,7 +407,7 @@ int wm_kevent_disarm(struct wm_kevent *object)
 
 	if (err)
 		return err;
-	event_object_disarm(object->inner);
+	perf_object_disarm(object->inner);
 	update_tick(object);
 	return 0;
 }
@@ -419,9 +418,9 @@ void wm_kevent_close(struct wm_kevent *object)
 	if (!object)
 		return;
 	if (object->owner == getpid())
-		event_object_release(object->inner);
+		perf_object_release(object->inner);
 	else
-		event_object_leave(object->inner);
+		perf_object_leave(object->inner);
 	wm_claim_release(object->claim);
 	ledger_free(object->ledger);
 	pollable_free(object->pollable);
@@ -444,12 +443,12 @@ int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *stat
 		return fail(object->detail, -EINVAL, "status.size: %zu", status ? status->size : 0);
 	now = (struct wm_kevent_status){
 		.size = status->size,
-		.state = (enum wm_kevent_state)event_object_state(object->inner),
-		.generation = event_object_generation(object->inner),
-		.armed_ns = event_object_armed_ns(object->inner),
-		.disarmed_ns = event_object_disarmed_ns(object->inner),
-		.lost = event_object_lost(object->inner),
-		.stray = event_object_stray(object->inner),
+		.state = (enum wm_kevent_state)perf_object_state(object->inner),
+		.generation = perf_object_generation(object->inner),
+		.armed_ns = perf_object_armed_ns(object->inner),
+		.disarmed_ns = perf_object_disarmed_ns(object->inner),
+		.lost = perf_object_lost(object->inner),
+		.stray = perf_object_stray(object->inner),
 		.has_target_ended = has_target_ended(object),
 	};
 	memcpy(status, &now, now.size < sizeof(now) ? now.size : sizeof(now));
@@ -466,7 +465,7 @@ int wm_kevent_count(struct wm_kevent *object, unsigned int source, uint64_t *hit
 	if (!hits || source >= object->request.source_count)
 		return fail(object->detail, -EINVAL, "source %u of %u", source,
 			    object->request.source_count);
-	return event_object_count(object->inner, source, hits);
+	return perf_object_count(object->inner, source, hits);
 }
 
 int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *coverage,
@@ -484,7 +483,7 @@ int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *cove
 			    coverage ? coverage->size : 0);
 	if (!missing && room)
 		return fail(object->detail, -EINVAL, "missing: NULL, with room for %zu", room);
-	err = event_object_coverage(object->inner, &inner);
+	err = perf_object_coverage(object->inner, &inner);
 	if (err)
 		return err;
 	now = (struct wm_kevent_coverage){
@@ -505,7 +504,7 @@ int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *cove
 		missing[i] = (struct wm_kevent_missing){ .tid = inner.missing[i].tid,
 							 .cpu = inner.missing[i].cpu,
 							 .error = inner.missing[i].error };
-	event_coverage_release(&inner);
+	perf_coverage_release(&inner);
 	return (int)now.missing;
 }
 
@@ -521,7 +520,7 @@ int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *un
 		return err;
 	if (!uncovered && room)
 		return fail(object->detail, -EINVAL, "uncovered: NULL, with room for %zu", room);
-	all = event_object_uncovered(object->inner, &count);
+	all = perf_object_uncovered(object->inner, &count);
 	for (size_t i = 0; i < count && i < room; i++)
 		uncovered[i] = (struct wm_kevent_uncovered){ .cpu = all[i].cpu,
 							     .first_ns = all[i].first_ns,
@@ -566,12 +565,12 @@ int wm_kevent_read(struct wm_kevent *object,
 		return err;
 	if (!hit)
 		return fail(object->detail, -EINVAL, "no callback");
-	if (event_object_state(object->inner) == EVENT_PREPARING)
+	if (perf_object_state(object->inner) == EVENT_PREPARING)
 		return fail(object->detail, -EINVAL, "it is not armed yet");
 	pollable_take(object->pollable);
 	object->is_reading = 1;
-	err = event_object_drain(object->inner, event_object_state(object->inner) == EVENT_DISARMED,
-				 hand_over, &handing);
+	err = perf_object_drain(object->inner, perf_object_state(object->inner) == EVENT_DISARMED,
+				hand_over, &handing);
 	object->is_reading = 0;
 	return err;
 }

@@ -57,7 +57,7 @@ static void forty(struct fixture_shared *own)
 Test(event_life, threads_that_have_ended_count)
 {
 	struct event_coverage coverage;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, forty);
@@ -67,19 +67,19 @@ Test(event_life, threads_that_have_ended_count)
 	fixture_step(&fixture, 1, 40);
 	cr_assert(AWAIT(target_status_number(fixture.pid, "Threads") == 1));
 	cr_assert_eq(fixture_count(object, 0), 120);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, 1);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.ended, 40);
 	cr_assert_eq(coverage.missing_count, 0);
-	event_coverage_release(&coverage);
+	perf_coverage_release(&coverage);
 	fixture_step(&fixture, 2, 1);
-	event_object_quiet(object);
+	perf_object_quiet(object);
 	fixture_step(&fixture, 3, 1);
 	cr_assert_eq(fixture_count(object, 0), 121, "nothing is counted once it is quiet");
 	fixture_end(&fixture);
-	cr_assert_eq(event_object_coverage(object, &coverage), -WM_E_GONE);
-	event_object_release(object);
+	cr_assert_eq(perf_object_coverage(object, &coverage), -WM_E_GONE);
+	perf_object_release(object);
 }
 
 static void *leader_left(void *data)
@@ -104,7 +104,7 @@ static void headless(struct fixture_shared *own)
 Test(event_life, the_first_thread_may_have_ended)
 {
 	struct event_coverage coverage;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, headless);
@@ -113,11 +113,11 @@ Test(event_life, the_first_thread_may_have_ended)
 	object = fixture_arm(&request);
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(object, 0), 7);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.missing_count, 0);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -155,7 +155,7 @@ static void parent(struct fixture_shared *own)
 
 static void children(unsigned int flags, uint64_t hits)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, parent);
@@ -167,7 +167,7 @@ static void children(unsigned int flags, uint64_t hits)
 	cr_assert_eq(fixture_count(object, 0), hits);
 	if (flags & EVENT_SIGNAL)
 		cr_assert_eq(fixture.shared->hits, hits);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -198,7 +198,7 @@ static void replaced(struct fixture_shared *own)
 Test(event_life, another_program_has_none_and_coverage_says_so)
 {
 	struct event_coverage coverage;
-	struct event_object *object;
+	struct perf_object *object;
 	char comm[16] = "";
 	struct fixture fixture;
 
@@ -212,14 +212,14 @@ Test(event_life, another_program_has_none_and_coverage_says_so)
 	while (strcmp(comm, "sleep"))
 		target_comm(fixture.pid, fixture.pid, comm);
 	cr_assert_eq(fixture_count(object, 0), 2);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, 1);
 	cr_assert_eq(coverage.opened, 0);
 	cr_assert_eq(coverage.missing_count, 1);
 	cr_assert_eq(coverage.missing[0].tid, fixture.pid);
 	cr_assert_eq(coverage.missing[0].error, -WM_E_EVENT_EXEC);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -272,7 +272,7 @@ Test(event_life, a_tool_that_is_killed_leaves_nothing)
 
 Test(event_life, the_program_cannot_disable_them_by_prctl)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, chatty);
@@ -282,7 +282,7 @@ Test(event_life, the_program_cannot_disable_them_by_prctl)
 	fixture_step(&fixture, 1, 1);
 	fixture_step(&fixture, 2, 1);
 	cr_assert_eq(fixture_count(object, 0), 8);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -291,7 +291,7 @@ Test(event_life, the_program_cannot_disable_them_by_prctl)
 Test(event_life, a_traced_process_is_armed_while_it_runs)
 {
 	struct event_coverage coverage;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 	int ends[2];
 	pid_t tracer;
@@ -320,12 +320,12 @@ Test(event_life, a_traced_process_is_armed_while_it_runs)
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(object, 0), 4);
 	cr_assert_eq(fixture.shared->hits, 4);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.was_stopped, 0);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.doubtful, 0);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 	kill(tracer, SIGKILL);
 	waitpid(tracer, NULL, 0);
@@ -333,7 +333,7 @@ Test(event_life, a_traced_process_is_armed_while_it_runs)
 
 Test(event_life, a_stopped_process_is_armed_and_stays_stopped)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, chatty);
@@ -346,7 +346,7 @@ Test(event_life, a_stopped_process_is_armed_and_stays_stopped)
 	kill(fixture.pid, SIGCONT);
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(object, 0), 4);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -376,7 +376,7 @@ static void two(struct fixture_shared *own)
 Test(event_life, one_thread_alone)
 {
 	struct event_coverage coverage;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, two);
@@ -386,12 +386,12 @@ Test(event_life, one_thread_alone)
 	object = fixture_arm(&request);
 	fixture_step(&fixture, 1, 2);
 	cr_assert_eq(fixture_count(object, 0), 6);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, 1);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.missing_count, 0);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -410,7 +410,7 @@ static int paranoid(void)
 Test(event_life, whatever_runs_on_the_machine)
 {
 	struct event_coverage coverage;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	if (geteuid())
@@ -423,19 +423,19 @@ Test(event_life, whatever_runs_on_the_machine)
 	fixture_step(&fixture, 1, 1);
 	/* others may have something at this address too, but hardly write to it now */
 	cr_assert_geq(fixture_count(object, 0), 4);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, (unsigned int)sysconf(_SC_NPROCESSORS_ONLN));
 	cr_assert_eq(coverage.opened, coverage.wanted);
 	cr_assert_eq(coverage.missing_count, 0);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
 Test(event_life, an_offline_cpu_is_refused_by_its_number)
 {
 	const unsigned int cpus[] = { 4000 };
-	struct event_object *object;
+	struct perf_object *object;
 	char text[128] = "";
 	struct detail detail = { text, sizeof(text) };
 	unsigned int before = fixture_descriptors();
@@ -447,18 +447,18 @@ Test(event_life, an_offline_cpu_is_refused_by_its_number)
 	request.cpus = cpus;
 	request.cpu_count = 1;
 	fixture_need_trials(&request);
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	err = event_object_arm(object, detail);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	err = perf_object_arm(object, detail);
 	cr_assert(err == -ENODEV || err == -EINVAL, "%d", err);
 	cr_assert(strstr(text, "CPU 4000"), "%s", text);
 	cr_assert_eq(fixture_descriptors(), before);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 static void ordinary_is_refused(enum event_scope scope, unsigned int flags, int error,
 				const char *words_wanted)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
 	struct fixture fixture;
@@ -470,11 +470,11 @@ static void ordinary_is_refused(enum event_scope scope, unsigned int flags, int 
 		fixture_become_ordinary();
 	fixture_request(&request, sources, scope, fixture.pid, 1);
 	request.flags = flags;
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	err = event_object_arm(object, detail);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	err = perf_object_arm(object, detail);
 	cr_assert_eq(err, error, "%s: %s", wm_error_text(err), text);
 	cr_assert(strstr(text, words_wanted), "%s", text);
-	event_object_release(object);
+	perf_object_release(object);
 	if (error == -EPERM)
 		fixture_become_root();
 	fixture_end(&fixture);
@@ -501,19 +501,19 @@ Test(event_life, anothers_process_is_refused)
 
 Test(event_life, who_is_gone_is_told_so)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, chatty);
 	fixture_end(&fixture);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
-	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
-	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -WM_E_GONE);
-	event_object_release(object);
+	cr_assert_eq(perf_object_new(&object, &request, (struct detail){ 0 }), 0);
+	cr_assert_eq(perf_object_arm(object, (struct detail){ 0 }), -WM_E_GONE);
+	perf_object_release(object);
 	request.scope = EVENT_THREAD;
-	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
-	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -WM_E_GONE);
-	event_object_release(object);
+	cr_assert_eq(perf_object_new(&object, &request, (struct detail){ 0 }), 0);
+	cr_assert_eq(perf_object_arm(object, (struct detail){ 0 }), -WM_E_GONE);
+	perf_object_release(object);
 }
 
 /* ---- another pid namespace ---- */
@@ -535,7 +535,7 @@ static void nested(struct fixture_shared *own)
 
 Test(event_life, processes_of_other_pid_namespaces)
 {
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 	pid_t pid;
 
@@ -551,7 +551,7 @@ Test(event_life, processes_of_other_pid_namespaces)
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(object, 0), 16);
 	cr_assert_eq(fixture.shared->hits, 16);
-	event_object_release(object);
+	perf_object_release(object);
 	kill(pid, SIGKILL);
 	fixture_end(&fixture);
 }

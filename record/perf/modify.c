@@ -17,10 +17,10 @@
 #define LATE_PASSES 3
 
 /* Modify instances from `first`, which counts down to 0 at `end`. *done: how many were modified. */
-static int change(const struct event_object *object, const struct event_source *sources,
+static int change(const struct perf_object *object, const struct event_source *sources,
 		  uint8_t generation, size_t end, size_t *done)
 {
-	struct instance_form form = object_form(object);
+	struct instance_form form = perf_object_form(object);
 
 	form.generation = generation;
 	for (size_t i = 0; i < end; i++) {
@@ -37,7 +37,7 @@ static int change(const struct event_object *object, const struct event_source *
 }
 
 /* Those that were changed, and the one that refused. */
-static int put_back(struct event_object *object, size_t changed)
+static int put_back(struct perf_object *object, size_t changed)
 {
 	size_t end = changed < object->count ? changed + 1 : changed, done;
 
@@ -48,18 +48,18 @@ static int put_back(struct event_object *object, size_t changed)
  * A thread that was started meanwhile may have some of the old and some of the new, for the kernel
  * copies the source without its lock. So change all again as long as there are newcomers.
  */
-static int change_late(struct event_object *object, const struct event_source *sources,
+static int change_late(struct perf_object *object, const struct event_source *sources,
 		       uint8_t generation)
 {
 	size_t done;
 	int err = 0;
 
-	for (int i = 0; i < LATE_PASSES && !err && object_has_newcomers(object) > 0; i++)
+	for (int i = 0; i < LATE_PASSES && !err && perf_object_has_newcomers(object) > 0; i++)
 		err = change(object, sources, generation, object->count, &done);
 	return err;
 }
 
-static int change_all(struct event_object *object, const struct event_source *sources,
+static int change_all(struct perf_object *object, const struct event_source *sources,
 		      int is_stopped, uint8_t generation, struct detail detail)
 {
 	size_t changed = 0;
@@ -76,8 +76,8 @@ static int change_all(struct event_object *object, const struct event_source *so
 	return err;
 }
 
-int event_object_modify(struct event_object *object, const struct event_source *sources,
-			enum event_modify how, struct event_gap *gap, struct detail detail)
+int perf_object_modify(struct perf_object *object, const struct event_source *sources,
+		       enum event_modify how, struct event_gap *gap, struct detail detail)
 {
 	struct event_gap own = { .generation = object->generation };
 	uint8_t generation = (uint8_t)(object->generation + 1);
@@ -85,15 +85,15 @@ int event_object_modify(struct event_object *object, const struct event_source *
 	int err = object->state == EVENT_ARMED && !object->disarmed_ns ? 0 : -EINVAL;
 
 	for (unsigned int i = 0; i < object->request.source_count && !err; i++)
-		err = source_check(&sources[i], object->request.flags, detail);
+		err = perf_source_check(&sources[i], object->request.flags, detail);
 	if (!err)
-		err = sources_proven(&object->request, sources, detail);
+		err = perf_sources_proven(&object->request, sources, detail);
 	if (!err && how == EVENT_MODIFY_STOPPED)
-		err = object_stop(object, &stop);
+		err = perf_object_stop(object, &stop);
 	if (!err) {
 		object->state = EVENT_MODIFYING; /* armed -> modifying */
 		if (!stop && object->request.scope == EVENT_PROCESS)
-			object_has_newcomers(object);
+			perf_object_has_newcomers(object);
 		own.first_ns = ticks_monotonic_ns();
 		err = change_all(object, sources, stop != NULL, generation, detail);
 		own.last_ns = ticks_monotonic_ns();
@@ -102,14 +102,14 @@ int event_object_modify(struct event_object *object, const struct event_source *
 		if (!err) {
 			object->generation = own.generation = generation;
 			for (unsigned int i = 0; i < object->request.source_count; i++)
-				object_source_set(object, i, &sources[i]);
+				perf_object_source_set(object, i, &sources[i]);
 		}
 	}
 	stop_resume(stop);
 	if (!err)
 		claims_change(object);
 	if (err == -WM_E_EVENT_TORN)
-		event_object_disarm(object);
+		perf_object_disarm(object);
 	if (gap)
 		*gap = own;
 	return err;

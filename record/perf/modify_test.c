@@ -49,7 +49,7 @@ struct modified {
 	struct fixture fixture;
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 };
 
 static void modified_start(struct modified *modified, unsigned int flags, unsigned int count)
@@ -64,7 +64,7 @@ static void modified_start(struct modified *modified, unsigned int flags, unsign
 
 static void modified_end(struct modified *modified)
 {
-	event_object_release(modified->object);
+	perf_object_release(modified->object);
 	fixture_end(&modified->fixture);
 }
 
@@ -97,13 +97,13 @@ static void change_and_go_on(enum event_modify how)
 	modified.sources[0].bytes = 4;
 	modified.sources[1].kind = EVENT_READ_WRITE;
 	modified.sources[1].sig_data = UINT64_C(0xabcd) << 32;
-	err = event_object_modify(modified.object, modified.sources, how, &gap, detail);
+	err = perf_object_modify(modified.object, modified.sources, how, &gap, detail);
 	cr_assert_eq(err, 0, "%s: %s", wm_error_text(err), text);
-	cr_assert_eq(event_object_state(modified.object), EVENT_ARMED);
-	cr_assert_eq(event_object_sources(modified.object)[0].address, modified.sources[0].address);
+	cr_assert_eq(perf_object_state(modified.object), EVENT_ARMED);
+	cr_assert_eq(perf_object_sources(modified.object)[0].address, modified.sources[0].address);
 	cr_assert_eq(gap.generation, 1);
 	cr_assert_eq(gap.was_stopped, how == EVENT_MODIFY_STOPPED);
-	cr_assert(gap.first_ns > event_object_armed_ns(modified.object));
+	cr_assert(gap.first_ns > perf_object_armed_ns(modified.object));
 	cr_assert(gap.last_ns > gap.first_ns);
 
 	modified_step(&modified, 2);
@@ -150,8 +150,8 @@ Test(event_modify, what_cannot_be_leaves_all_as_it_was)
 	modified_start(&modified, EVENT_SIGNAL, 1);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		text[0] = '\0';
-		cr_assert_eq(event_object_modify(modified.object, &bad[i], EVENT_MODIFY_RUNNING,
-						 NULL, detail),
+		cr_assert_eq(perf_object_modify(modified.object, &bad[i], EVENT_MODIFY_RUNNING,
+						NULL, detail),
 			     -EINVAL, "%zu", i);
 		cr_assert(text[0]);
 	}
@@ -170,11 +170,11 @@ static void refused_by_the_kernel(unsigned int source)
 	modified_start(&modified, EVENT_SIGNAL, 2);
 	modified.sources[!source].address = (uint64_t)(uintptr_t)&words[5];
 	modified.sources[source].address = UINT64_C(1) << 55;
-	cr_assert_eq(event_object_modify(modified.object, modified.sources, EVENT_MODIFY_RUNNING,
-					 &gap, (struct detail){ 0 }),
+	cr_assert_eq(perf_object_modify(modified.object, modified.sources, EVENT_MODIFY_RUNNING,
+					&gap, (struct detail){ 0 }),
 		     -EINVAL);
 	cr_assert_eq(gap.generation, 0);
-	cr_assert_eq(event_object_state(modified.object), EVENT_ARMED);
+	cr_assert_eq(perf_object_state(modified.object), EVENT_ARMED);
 	modified_step(&modified, 1);
 	cr_assert_eq(fixture_count(modified.object, 0), writers(1));
 	cr_assert_eq(fixture_count(modified.object, 1), writers(1));
@@ -217,8 +217,8 @@ Test(event_modify, who_settles_may_refuse_and_all_is_put_back)
 	modified.object = fixture_arm(&modified.request);
 	refuses = 1;
 	modified.sources[0].address = (uint64_t)(uintptr_t)&words[5];
-	cr_assert_eq(event_object_modify(modified.object, modified.sources, EVENT_MODIFY_STOPPED,
-					 NULL, (struct detail){ 0 }),
+	cr_assert_eq(perf_object_modify(modified.object, modified.sources, EVENT_MODIFY_STOPPED,
+					NULL, (struct detail){ 0 }),
 		     -ECANCELED);
 	modified_step(&modified, 1);
 	cr_assert_eq(fixture_count(modified.object, 0), writers(1));
@@ -231,9 +231,9 @@ Test(event_modify, only_what_is_armed_is_changed)
 	struct modified modified;
 
 	modified_start(&modified, 0, 1);
-	event_object_disarm(modified.object);
-	cr_assert_eq(event_object_modify(modified.object, modified.sources, EVENT_MODIFY_RUNNING,
-					 NULL, (struct detail){ 0 }),
+	perf_object_disarm(modified.object);
+	cr_assert_eq(perf_object_modify(modified.object, modified.sources, EVENT_MODIFY_RUNNING,
+					NULL, (struct detail){ 0 }),
 		     -EINVAL);
 	modified_end(&modified);
 }

@@ -29,13 +29,13 @@ static int request_check(const struct event_request *request)
 	return 0;
 }
 
-static int request_copy(struct event_object *object, const struct event_request *request)
+static int request_copy(struct perf_object *object, const struct event_request *request)
 {
 	object->request = *request;
 	object->request.cpus = NULL;
 	object->request.sources = object->sources;
 	for (unsigned int i = 0; i < request->source_count; i++)
-		object_source_set(object, i, &request->sources[i]);
+		perf_object_source_set(object, i, &request->sources[i]);
 	if (request->scope == EVENT_CPUS) {
 		size_t bytes = request->cpu_count * sizeof(*request->cpus);
 		unsigned int *cpus = malloc(bytes);
@@ -48,15 +48,15 @@ static int request_copy(struct event_object *object, const struct event_request 
 	return 0;
 }
 
-int event_object_new(struct event_object **object, const struct event_request *request,
-		     struct detail detail)
+int perf_object_new(struct perf_object **object, const struct event_request *request,
+		    struct detail detail)
 {
-	struct event_object *new;
+	struct perf_object *new;
 	int err = request_check(request);
 
 	*object = NULL;
 	for (unsigned int i = 0; i < request->source_count && !err; i++)
-		err = source_check(&request->sources[i], request->flags, detail);
+		err = perf_source_check(&request->sources[i], request->flags, detail);
 	if (err)
 		return err;
 	new = calloc(1, sizeof(*new));
@@ -64,14 +64,14 @@ int event_object_new(struct event_object **object, const struct event_request *r
 		return -ENOMEM;
 	err = request_copy(new, request);
 	if (err)
-		event_object_release(new);
+		perf_object_release(new);
 	else
 		*object = new;
 	return err;
 }
 
-void object_source_set(struct event_object *object, unsigned int source,
-		       const struct event_source *to)
+void perf_object_source_set(struct perf_object *object, unsigned int source,
+			    const struct event_source *to)
 {
 	char *what = object->what[source];
 
@@ -83,7 +83,7 @@ void object_source_set(struct event_object *object, unsigned int source,
 	object->sources[source].what = *what ? what : NULL;
 }
 
-struct instance_form object_form(const struct event_object *object)
+struct instance_form perf_object_form(const struct perf_object *object)
 {
 	return (struct instance_form){
 		.scope = object->request.scope,
@@ -94,9 +94,9 @@ struct instance_form object_form(const struct event_object *object)
 }
 
 /* One of a group, behind those that are open. */
-static int open_one(struct event_object *object, struct instance *instance, int leader_fd)
+static int open_one(struct perf_object *object, struct instance *instance, int leader_fd)
 {
-	struct instance_form form = object_form(object);
+	struct instance_form form = perf_object_form(object);
 	const struct cpu_ring *ring = NULL;
 	int err;
 
@@ -114,7 +114,7 @@ static int open_one(struct event_object *object, struct instance *instance, int 
 }
 
 /* The sources from `first` on, in one place. */
-static int open_place(struct event_object *object, const struct instance *place, unsigned int first)
+static int open_place(struct perf_object *object, const struct instance *place, unsigned int first)
 {
 	size_t begin = object->count;
 
@@ -135,8 +135,8 @@ static int open_place(struct event_object *object, const struct instance *place,
 	return 0;
 }
 
-int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
-		      uint8_t round, int *is_ended, struct detail detail)
+int perf_object_open_group(struct perf_object *object, pid_t tid, int cpu, unsigned int first,
+			   uint8_t round, int *is_ended, struct detail detail)
 {
 	int is_each = tid > 0 && cpu < 0 && object->rings.count;
 	unsigned int places = is_each ? object->rings.count : 1;
@@ -165,14 +165,14 @@ int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned 
 	if (err == -ESRCH && tid > 0)
 		*is_ended = 1;
 	else
-		err = object_refused(object, &object->instances[object->count], err, detail);
+		err = perf_object_refused(object, &object->instances[object->count], err, detail);
 	/* what it gave to threads that it started goes as well: they have none then */
 	while (object->count > begin)
 		close(object->instances[--object->count].fd);
 	return *is_ended ? 0 : err;
 }
 
-void object_close(struct event_object *object)
+void perf_object_close(struct perf_object *object)
 {
 	for (size_t i = 0; i < object->count; i++)
 		close(object->instances[i].fd);
@@ -184,25 +184,25 @@ void object_close(struct event_object *object)
 	object->place_count = 0;
 }
 
-void object_enable(const struct event_object *object)
+void perf_object_enable(const struct perf_object *object)
 {
 	for (size_t i = 0; i < object->count; i++)
 		if (object->instances[i].is_leader)
 			instance_enable(&object->instances[i]);
 }
 
-void event_object_quiet(struct event_object *object)
+void perf_object_quiet(struct perf_object *object)
 {
 	if (object->state != EVENT_ARMED || object->disarmed_ns)
 		return;
-	object_follow_end(object);
+	perf_object_follow_end(object);
 	object->disarmed_ns = ticks_monotonic_ns();
 	for (size_t i = 0; i < object->count; i++)
 		if (object->instances[i].is_leader)
 			instance_disable(&object->instances[i]);
 }
 
-int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits)
+int perf_object_count(struct perf_object *object, unsigned int source, uint64_t *hits)
 {
 	*hits = 0;
 	if (source >= object->request.source_count)
@@ -222,23 +222,23 @@ int event_object_count(struct event_object *object, unsigned int source, uint64_
 	return 0;
 }
 
-void event_object_disarm(struct event_object *object)
+void perf_object_disarm(struct perf_object *object)
 {
 	if (object->state == EVENT_ARMED) {
-		event_object_quiet(object);
+		perf_object_quiet(object);
 		for (unsigned int i = 0; i < object->request.source_count; i++) {
 			uint64_t hits;
 
-			event_object_count(object, i, &hits);
+			perf_object_count(object, i, &hits);
 			object->hits[i] = hits;
 		}
 	}
-	object_close(object);
+	perf_object_close(object);
 	claims_disarmed(object);
 	object->state = EVENT_DISARMED;
 }
 
-static void object_free(struct event_object *object)
+static void perf_object_free(struct perf_object *object)
 {
 	free((void *)object->request.cpus);
 	free(object->instances);
@@ -250,44 +250,44 @@ static void object_free(struct event_object *object)
 	free(object);
 }
 
-void event_object_release(struct event_object *object)
+void perf_object_release(struct perf_object *object)
 {
 	if (!object)
 		return;
-	event_object_disarm(object);
-	object_free(object);
+	perf_object_disarm(object);
+	perf_object_free(object);
 }
 
 /* No ioctl(2): it would reach the owner's. */
-void event_object_leave(struct event_object *object)
+void perf_object_leave(struct perf_object *object)
 {
 	if (!object)
 		return;
-	object_close(object);
-	object_free(object);
+	perf_object_close(object);
+	perf_object_free(object);
 }
 
-enum event_state event_object_state(const struct event_object *object)
+enum event_state perf_object_state(const struct perf_object *object)
 {
 	return object->state;
 }
 
-uint64_t event_object_armed_ns(const struct event_object *object)
+uint64_t perf_object_armed_ns(const struct perf_object *object)
 {
 	return object->armed_ns;
 }
 
-uint64_t event_object_disarmed_ns(const struct event_object *object)
+uint64_t perf_object_disarmed_ns(const struct perf_object *object)
 {
 	return object->disarmed_ns;
 }
 
-uint8_t event_object_generation(const struct event_object *object)
+uint8_t perf_object_generation(const struct perf_object *object)
 {
 	return object->generation;
 }
 
-const struct event_source *event_object_sources(const struct event_object *object)
+const struct event_source *perf_object_sources(const struct perf_object *object)
 {
 	return object->sources;
 }

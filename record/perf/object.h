@@ -39,7 +39,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct event_object;
+struct perf_object;
 struct ledger;
 
 /* A thread or a CPU of the scope that has none of the events, and why. */
@@ -64,11 +64,11 @@ struct event_request {
 	/* target/claim/ledger.h: what is taken is claimed there. NULL: nowhere */
 	struct ledger *ledger;
 	/*
-	 * Reserved by event_object_reserve() on the same scope: arming takes its places, and
+	 * Reserved by perf_object_reserve() on the same scope: arming takes its places, and
 	 * disarms it; until then it must live. If arming fails, it has its places again where they
 	 * can be had. NULL: none
 	 */
-	struct event_object *reserved;
+	struct perf_object *reserved;
 	/*
 	 * NULL; or called when all instances are as they should be, with the program still stopped
 	 * if it could be: when it is armed, before any is enabled; when it is modified, after all
@@ -90,12 +90,12 @@ enum event_state {
 /*
  * Prepare an object: what the request says is checked and copied, nothing is opened.
  *
- * Returns 0 and the object, for event_object_release(); -EINVAL for a request that contradicts
+ * Returns 0 and the object, for perf_object_release(); -EINVAL for a request that contradicts
  * itself, or, with words in detail, where the kernel would take no such breakpoint (length,
  * alignment, an address of the kernel's); -ENOMEM.
  */
-int event_object_new(struct event_object **object, const struct event_request *request,
-		     struct detail detail);
+int perf_object_new(struct perf_object **object, const struct event_request *request,
+		    struct detail detail);
 
 /*
  * preparing -> armed. Takes some 30 us a thread; the program is stopped for that time.
@@ -114,21 +114,21 @@ int event_object_new(struct event_object **object, const struct event_request *r
  *   -WM_E_GONE               the process or thread has ended
  *   -ENOMEM, other -errno    detail has which thread or CPU, and which source
  */
-int event_object_arm(struct event_object *object, struct detail detail);
+int perf_object_arm(struct perf_object *object, struct detail detail);
 
 /*
- * preparing -> reserved. Open all as event_object_arm() does, and enable none: they keep their
+ * preparing -> reserved. Open all as perf_object_arm() does, and enable none: they keep their
  * places in the kernel, and never fire. Such an object can be handed to another, or disarmed.
- * Returns as event_object_arm().
+ * Returns as perf_object_arm().
  */
-int event_object_reserve(struct event_object *object, struct detail detail);
+int perf_object_reserve(struct perf_object *object, struct detail detail);
 
 /*
  * Whether a reserved object has the places that a request needs: 0, or -EINVAL with words. All
  * places are one scope's.
  */
-int event_object_reserves(const struct event_object *reserved, const struct event_request *request,
-			  struct detail detail);
+int perf_object_reserves(const struct perf_object *reserved, const struct event_request *request,
+			 struct detail detail);
 
 /* What a modify did. Times are of CLOCK_MONOTONIC. */
 struct event_gap {
@@ -152,20 +152,20 @@ enum event_modify {
  * armed -> modifying -> armed. Give every instance, also inherited ones, new sources: as many as
  * there were, in the same order. Address, bytes, kind and sig_data may differ.
  *
- * Returns 0; or an error with the old sources whole everywhere: as event_object_new() for an error
+ * Returns 0; or an error with the old sources whole everywhere: as perf_object_new() for an error
  * found before anything was touched, -errno of the kernel's. If the old ones could not be put back,
  * which nothing known can cause, -WM_E_EVENT_TORN: the object is disarmed then. gap is filled in
  * either way, and may be NULL.
  */
-int event_object_modify(struct event_object *object, const struct event_source *sources,
-			enum event_modify how, struct event_gap *gap, struct detail detail);
+int perf_object_modify(struct perf_object *object, const struct event_source *sources,
+		       enum event_modify how, struct event_gap *gap, struct detail detail);
 
 /*
  * CPUs go and come. The kernel keeps events of EVENT_CPUS and EVENT_SYSTEM only as long as their
  * CPU is online. It drops them silently when the CPU goes, also for a suspended machine. So call
  * this now and then, as once a second: CPUs that came back, and with EVENT_SYSTEM those that came
  * for the first time, have the events from here on. Their earlier counts are kept.
- * event_object_uncovered() reports the time without events.
+ * perf_object_uncovered() reports the time without events.
  *
  * The kernel itself follows threads. They need this call only with EVENT_RINGS, see there: for a
  * new CPU it stops the process for a moment. Where it can't be stopped, and threads inherit, such a
@@ -175,10 +175,10 @@ int event_object_modify(struct event_object *object, const struct event_source *
  * why, and the next look tries again; -ENOMEM, or -errno where the online CPUs are unknown. Some 10
  * us a CPU.
  */
-int event_object_follow(struct event_object *object, struct detail detail);
+int perf_object_follow(struct perf_object *object, struct detail detail);
 
 /* Armed with EVENT_NO_STOP as it stood still already: from here on its process may be stopped. */
-void event_object_let_stop(struct event_object *object);
+void perf_object_let_stop(struct perf_object *object);
 
 /*
  * Between these two a CPU may have run without the events, or, with rings, threads on it: from when
@@ -191,57 +191,57 @@ struct event_uncovered {
 };
 
 /* In the order in which they ended. Valid until the object is followed, disarmed or released. */
-const struct event_uncovered *event_object_uncovered(const struct event_object *object,
-						     size_t *count);
+const struct event_uncovered *perf_object_uncovered(const struct perf_object *object,
+						    size_t *count);
 
 /*
  * All events stop counting and reporting, and stay open: pending records may still come, and the
- * counts stay unchanged. From armed; event_object_disarm() is next. Times of hits after it are
+ * counts stay unchanged. From armed; perf_object_disarm() is next. Times of hits after it are
  * outside of [armed, disarmed].
  */
-void event_object_quiet(struct event_object *object);
+void perf_object_quiet(struct perf_object *object);
 
 /*
  * Any state -> disarmed, permanently. The counts are kept: read last before closing. Never fails.
  */
-void event_object_disarm(struct event_object *object);
+void perf_object_disarm(struct perf_object *object);
 
 /* Disarm and free. NULL is allowed. */
-void event_object_release(struct event_object *object);
+void perf_object_release(struct perf_object *object);
 
 /*
  * In a child that the owner forked: close the child's descriptors, and free. Armed events stay
  * armed, as the owner has them too. NULL is allowed.
  */
-void event_object_leave(struct event_object *object);
+void perf_object_leave(struct perf_object *object);
 
-enum event_state event_object_state(const struct event_object *object);
+enum event_state perf_object_state(const struct perf_object *object);
 
 /*
  * When it was armed and disarmed, CLOCK_MONOTONIC; 0 when it was not. Hits outside of that time are
  * not reported.
  */
-uint64_t event_object_armed_ns(const struct event_object *object);
-uint64_t event_object_disarmed_ns(const struct event_object *object);
+uint64_t perf_object_armed_ns(const struct perf_object *object);
+uint64_t perf_object_disarmed_ns(const struct perf_object *object);
 
 /* How often it was modified, modulo 256. */
-uint8_t event_object_generation(const struct event_object *object);
+uint8_t perf_object_generation(const struct perf_object *object);
 
 /*
  * The sources as they are now, with generation but not round in sig_data. Valid until the next
  * modify.
  */
-const struct event_source *event_object_sources(const struct event_object *object);
+const struct event_source *perf_object_sources(const struct perf_object *object);
 
 /*
  * How often a source was hit since it was armed, as the kernel counted: over all threads, including
  * ended and inheriting ones, over all generations. Running threads keep counting meanwhile. 0 or
  * -errno. Some 1 us a thread.
  */
-int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits);
+int perf_object_count(struct perf_object *object, unsigned int source, uint64_t *hits);
 
 /* How many of a source's kernel events are starved, as struct event_coverage has it. */
-unsigned int event_object_starved(const struct event_object *object, unsigned int source);
+unsigned int perf_object_starved(const struct perf_object *object, unsigned int source);
 
 struct event_coverage {
 	/* Threads or CPUs: in the scope now; of these, armed by our own open; by inheritance. */
@@ -260,15 +260,15 @@ struct event_coverage {
 	/*
 	 * Those of the scope that have none: CPUs that came later, are offline, or were and were
 	 * not followed since; a program that another took the place of. With EVENT_RINGS, CPUs on
-	 * which threads are not seen. event_coverage_release()
+	 * which threads are not seen. perf_coverage_release()
 	 */
 	struct event_missing *missing;
 	unsigned int missing_count, missing_room;
 };
 
 /* Look at the scope as it is now. 0, -WM_E_GONE, -ENOMEM. */
-int event_object_coverage(struct event_object *object, struct event_coverage *coverage);
-void event_coverage_release(struct event_coverage *coverage);
+int perf_object_coverage(struct perf_object *object, struct event_coverage *coverage);
+void perf_coverage_release(struct event_coverage *coverage);
 
 /*
  * Hand over what is in the rings, in the order of time as far as it is settled: what came within
@@ -276,22 +276,22 @@ void event_coverage_release(struct event_coverage *coverage);
  * anything but 0 that it returns ends the call and is returned. Only hits from [armed, disarmed]
  * are handed over.
  */
-int event_object_drain(struct event_object *object, int is_last,
-		       int (*take)(void *data, const struct event_record *record), void *data);
+int perf_object_drain(struct perf_object *object, int is_last,
+		      int (*take)(void *data, const struct event_record *record), void *data);
 
 /*
  * Hits that found a ring full: those that the kernel has reported; exact once all was disarmed and
  * drained. And hits that were dropped as they were outside of armed: all, with what made no sense;
  * and those of one source.
  */
-uint64_t event_object_lost(const struct event_object *object);
+uint64_t perf_object_lost(const struct perf_object *object);
 
 /*
  * Children that its process started while it was armed, as far as was drained; of EVENT_PROCESS
  * with EVENT_RINGS. They are not in the scope.
  */
-uint64_t event_object_forks(const struct event_object *object);
-uint64_t event_object_stray(const struct event_object *object);
-uint64_t event_object_stray_of(const struct event_object *object, unsigned int source);
+uint64_t perf_object_forks(const struct perf_object *object);
+uint64_t perf_object_stray(const struct perf_object *object);
+uint64_t perf_object_stray_of(const struct perf_object *object, unsigned int source);
 
 #endif

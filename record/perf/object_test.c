@@ -47,24 +47,24 @@ Test(event_object, counts_each_store_from_armed_to_disarmed)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, lonely);
 	fixture_wait(&fixture, 1);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 2);
 	object = fixture_arm(&request);
-	cr_assert_eq(event_object_state(object), EVENT_ARMED);
+	cr_assert_eq(perf_object_state(object), EVENT_ARMED);
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(object, 0), WRITES);
 	cr_assert_eq(fixture_count(object, 1), 3);
-	event_object_disarm(object);
+	perf_object_disarm(object);
 	fixture_step(&fixture, 2, 1);
-	cr_assert_eq(event_object_state(object), EVENT_DISARMED);
+	cr_assert_eq(perf_object_state(object), EVENT_DISARMED);
 	cr_assert_eq(fixture_count(object, 0), WRITES, "the counts are kept");
 	cr_assert_eq(fixture_count(object, 1), 3);
-	cr_assert(event_object_armed_ns(object) < event_object_disarmed_ns(object));
-	event_object_release(object);
+	cr_assert(perf_object_armed_ns(object) < perf_object_disarmed_ns(object));
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -72,7 +72,7 @@ Test(event_object, signals_come_with_our_data_and_the_round)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 
 	fixture_start(&fixture, lonely);
@@ -86,7 +86,7 @@ Test(event_object, signals_come_with_our_data_and_the_round)
 	cr_assert_eq(fixture.shared->strange, 0);
 	cr_assert_eq(fixture.shared->data, sources[0].sig_data | 1, "generation 0, round 1");
 	cr_assert_eq(fixture.shared->address, sources[0].address);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_step(&fixture, 2, 1);
 	cr_assert_eq(fixture.shared->hits, WRITES, "none after it was disarmed");
 	fixture_end(&fixture);
@@ -147,7 +147,7 @@ static void armed_in_a_storm(unsigned int flags, int times)
 	for (int i = 0; i < times; i++) {
 		struct event_source sources[EVENT_SOURCES_MAX];
 		struct event_request request;
-		struct event_object *object;
+		struct perf_object *object;
 		struct event_coverage coverage;
 		struct fixture fixture;
 		unsigned int threads;
@@ -161,7 +161,7 @@ static void armed_in_a_storm(unsigned int flags, int times)
 		fixture_step(&fixture, 1, 0);
 		cr_assert(AWAIT(storm_is_over(fixture.shared)));
 		threads = fixture.shared->started + STORM_STARTERS;
-		cr_assert_eq(event_object_coverage(object, &coverage), 0);
+		cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 		cr_log_info("%u writers, %u rounds, %u doubtful\n", threads, coverage.rounds,
 			    coverage.doubtful);
 		cr_assert_eq(coverage.starved, 0);
@@ -175,8 +175,8 @@ static void armed_in_a_storm(unsigned int flags, int times)
 		if (flags & EVENT_SIGNAL)
 			cr_assert_eq(fixture.shared->hits, fixture.shared->written);
 		cr_assert_eq(fixture.shared->strange, 0);
-		event_coverage_release(&coverage);
-		event_object_release(object);
+		perf_coverage_release(&coverage);
+		perf_object_release(object);
 		fixture_end(&fixture);
 	}
 }
@@ -238,7 +238,7 @@ Test(event_object, a_thread_keeps_its_registers_when_its_creator_ends)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	struct event_coverage coverage;
 	struct fixture fixture;
 
@@ -253,12 +253,12 @@ Test(event_object, a_thread_keeps_its_registers_when_its_creator_ends)
 	cr_assert_eq(instance_free_registers((pid_t)fixture.shared->started, -1), 2);
 	fixture_step(&fixture, 3, 1);
 	cr_assert_eq(fixture_count(object, 0), 5);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.opened, 1);
 	cr_assert_eq(coverage.inherited, 1);
 	cr_assert_eq(coverage.starved, 0);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -308,7 +308,7 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	struct event_coverage coverage;
 	unsigned int before;
 	char text[256] = "";
@@ -327,28 +327,28 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
 	request.flags = EVENT_SIGNAL;
 	fixture_need_trials(&request);
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_TAKEN);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	cr_assert_eq(perf_object_arm(object, detail), -WM_E_EVENT_TAKEN);
 	cr_assert(strstr(text, " has 3 free, 4 are wanted"), "%s", text);
 	cr_assert_eq(atoi(text + strlen("thread ")), tids[CROWD - 1], "%s", text);
-	cr_assert_eq(event_object_state(object), EVENT_PREPARING);
+	cr_assert_eq(perf_object_state(object), EVENT_PREPARING);
 	close(fd);
 	cr_assert_eq(fixture_descriptors(), before, "nothing is left behind");
 	cr_assert_eq(instance_free_registers(tids[0], -1), 4);
 	fixture_step(&fixture, 1, CROWD);
 	cr_assert_eq(fixture.shared->hits, 0, "nothing has fired");
 
-	cr_assert_eq(event_object_arm(object, detail), 0, "%s", text);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_arm(object, detail), 0, "%s", text);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, CROWD);
 	cr_assert_eq(coverage.opened, CROWD);
 	cr_assert_eq(coverage.inherited + coverage.ended + coverage.missing_count, 0);
-	event_coverage_release(&coverage);
+	perf_coverage_release(&coverage);
 	cr_assert_eq(instance_free_registers(tids[CROWD / 2], -1), 0);
 	fixture_step(&fixture, 2, CROWD);
 	cr_assert_eq(fixture_count(object, 0), CROWD);
 	cr_assert_eq(fixture.shared->hits, CROWD);
-	event_object_release(object);
+	perf_object_release(object);
 	cr_assert_eq(fixture_descriptors(), before);
 	cr_assert_eq(instance_free_registers(tids[0], -1), 4);
 	free(tids);
@@ -359,7 +359,7 @@ Test(event_object, a_fifth_watch_is_refused)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *first, *second;
+	struct perf_object *first, *second;
 	unsigned int before;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
@@ -371,15 +371,15 @@ Test(event_object, a_fifth_watch_is_refused)
 	first = fixture_arm(&request);
 	before = fixture_descriptors();
 	request.source_count = 1;
-	cr_assert_eq(event_object_new(&second, &request, detail), 0);
-	cr_assert_eq(event_object_arm(second, detail), -WM_E_EVENT_TAKEN);
+	cr_assert_eq(perf_object_new(&second, &request, detail), 0);
+	cr_assert_eq(perf_object_arm(second, detail), -WM_E_EVENT_TAKEN);
 	cr_assert(strstr(text, " has 0 free, 1 are wanted"), "%s", text);
 	cr_assert_eq(fixture_descriptors(), before);
 	fixture_step(&fixture, 1, 1);
 	cr_assert_eq(fixture_count(first, 0), WRITES, "who was there first keeps his");
-	event_object_release(first);
-	cr_assert_eq(event_object_arm(second, detail), 0, "%s", text);
-	event_object_release(second);
+	perf_object_release(first);
+	cr_assert_eq(perf_object_arm(second, detail), 0, "%s", text);
+	perf_object_release(second);
 	fixture_end(&fixture);
 }
 
@@ -389,7 +389,7 @@ Test(event_object, too_few_descriptors_are_told_with_the_figures)
 	struct rlimit limit = { 64, 90 }, after;
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	char text[256] = "";
 	struct detail detail = { text, sizeof(text) };
 	struct fixture fixture;
@@ -400,10 +400,10 @@ Test(event_object, too_few_descriptors_are_told_with_the_figures)
 	cr_assert_eq(dup2(STDOUT_FILENO, 250), 250);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 4);
-	cr_assert_eq(event_object_new(&object, &request, detail), 0);
-	cr_assert_eq(event_object_arm(object, detail), -WM_E_NO_DESCRIPTORS);
+	cr_assert_eq(perf_object_new(&object, &request, detail), 0);
+	cr_assert_eq(perf_object_arm(object, detail), -WM_E_NO_DESCRIPTORS);
 	cr_assert(strstr(text, "RLIMIT_NOFILE allows 90 at most"), "%s", text);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 	/* the soft limit is ours to raise */
 	fixture_start(&fixture, lonely);
@@ -413,7 +413,7 @@ Test(event_object, too_few_descriptors_are_told_with_the_figures)
 	object = fixture_arm(&request);
 	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &after), 0);
 	cr_assert_eq(after.rlim_cur, 90);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -440,7 +440,7 @@ Test(event_object, who_settles_finds_all_stopped_and_none_enabled_and_may_refuse
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 	unsigned int before = fixture_descriptors();
 
@@ -450,18 +450,18 @@ Test(event_object, who_settles_finds_all_stopped_and_none_enabled_and_may_refuse
 	request.settle = settle_look;
 	settled = (struct settled){ .pid = fixture.pid, .answer = -ECANCELED };
 	request.settle_data = &settled;
-	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
-	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -ECANCELED);
+	cr_assert_eq(perf_object_new(&object, &request, (struct detail){ 0 }), 0);
+	cr_assert_eq(perf_object_arm(object, (struct detail){ 0 }), -ECANCELED);
 	cr_assert_eq(settled.calls, 1);
 	cr_assert_eq(settled.state, 't');
 	cr_assert_eq(settled.free_registers, 3, "it is opened");
 	cr_assert_eq(fixture_descriptors(), before);
 	fixture_step(&fixture, 1, 1);
 	settled.answer = 0;
-	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), 0);
+	cr_assert_eq(perf_object_arm(object, (struct detail){ 0 }), 0);
 	cr_assert_eq(settled.generation, 0);
 	fixture_step(&fixture, 2, 1);
 	cr_assert_eq(fixture_count(object, 0), WRITES);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }

@@ -12,7 +12,7 @@ struct rest {
 	int is_short;
 };
 
-static uint64_t take(struct rest *rest, size_t bytes)
+static uint64_t number_read(struct rest *rest, size_t bytes)
 {
 	uint64_t value = 0;
 
@@ -51,15 +51,15 @@ static void take_id(struct perf_record *record, struct rest *rest, uint64_t samp
 	rest->left -= bytes;
 	id = (struct rest){ rest->at + rest->left, bytes, 0 };
 	if (sample & PERF_SAMPLE_TID) {
-		record->pid = (uint32_t)take(&id, 4);
-		record->tid = (uint32_t)take(&id, 4);
+		record->pid = (uint32_t)number_read(&id, 4);
+		record->tid = (uint32_t)number_read(&id, 4);
 	}
 	if (sample & PERF_SAMPLE_TIME)
-		record->time = take(&id, 8);
+		record->time = number_read(&id, 8);
 	if (sample & PERF_SAMPLE_CPU)
-		record->cpu = (uint32_t)take(&id, 8);
+		record->cpu = (uint32_t)number_read(&id, 8);
 	if (sample & PERF_SAMPLE_IDENTIFIER)
-		record->id = take(&id, 8);
+		record->id = number_read(&id, 8);
 }
 
 static void take_text(struct perf_record *record, struct rest *rest)
@@ -73,22 +73,22 @@ static void take_text(struct perf_record *record, struct rest *rest)
 static void take_mapping(struct perf_record *record, struct rest *rest)
 {
 	skip(rest, 8); /* pid, tid: the id has them */
-	record->start = take(rest, 8);
-	record->bytes = take(rest, 8);
-	record->offset = take(rest, 8);
+	record->start = number_read(rest, 8);
+	record->bytes = number_read(rest, 8);
+	record->offset = number_read(rest, 8);
 	if (record->type == PERF_RECORD_MMAP2) {
-		unsigned int major = (unsigned int)take(rest, 4); /* or the id's bytes */
+		unsigned int major = (unsigned int)number_read(rest, 4); /* or the id's bytes */
 
 		if (record->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
 			record->build_id = rest->at;
 			record->build_id_bytes = (uint8_t)(major & 0xff);
 			skip(rest, PERF_BUILD_ID_BYTES);
 		} else {
-			record->device = makedev(major, (unsigned int)take(rest, 4));
-			record->inode = take(rest, 8);
+			record->device = makedev(major, (unsigned int)number_read(rest, 4));
+			record->inode = number_read(rest, 8);
 			skip(rest, 8); /* the inode's generation */
 		}
-		record->prot = (uint32_t)take(rest, 4);
+		record->prot = (uint32_t)number_read(rest, 4);
 		skip(rest, 4); /* flags */
 	}
 	take_text(record, rest);
@@ -96,13 +96,13 @@ static void take_mapping(struct perf_record *record, struct rest *rest)
 
 static void take_relation(struct perf_record *record, struct rest *rest)
 {
-	uint32_t pid = (uint32_t)take(rest, 4);
+	uint32_t pid = (uint32_t)number_read(rest, 4);
 
 	record->pid = pid;
-	record->ppid = (uint32_t)take(rest, 4);
-	record->tid = (uint32_t)take(rest, 4);
-	record->ptid = (uint32_t)take(rest, 4);
-	record->time = take(rest, 8);
+	record->ppid = (uint32_t)number_read(rest, 4);
+	record->tid = (uint32_t)number_read(rest, 4);
+	record->ptid = (uint32_t)number_read(rest, 4);
+	record->time = number_read(rest, 8);
 }
 
 static void take_fields(struct perf_record *record, struct rest *rest)
@@ -110,25 +110,25 @@ static void take_fields(struct perf_record *record, struct rest *rest)
 	switch (record->type) {
 	case PERF_RECORD_LOST:
 		skip(rest, 8);
-		record->lost = take(rest, 8);
+		record->lost = number_read(rest, 8);
 		break;
 	case PERF_RECORD_LOST_SAMPLES:
-		record->lost = take(rest, 8);
+		record->lost = number_read(rest, 8);
 		break;
 	case PERF_RECORD_THROTTLE:
 	case PERF_RECORD_UNTHROTTLE:
-		record->time = take(rest, 8);
-		record->id = take(rest, 8);
+		record->time = number_read(rest, 8);
+		record->id = number_read(rest, 8);
 		break;
 	case PERF_RECORD_AUX:
-		record->aux_offset = take(rest, 8);
-		record->aux_bytes = take(rest, 8);
-		record->aux_flags = take(rest, 8);
+		record->aux_offset = number_read(rest, 8);
+		record->aux_bytes = number_read(rest, 8);
+		record->aux_flags = number_read(rest, 8);
 		break;
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_ITRACE_START:
-		record->pid = (uint32_t)take(rest, 4);
-		record->tid = (uint32_t)take(rest, 4);
+		record->pid = (uint32_t)number_read(rest, 4);
+		record->tid = (uint32_t)number_read(rest, 4);
 		if (record->type == PERF_RECORD_COMM)
 			take_text(record, rest);
 		break;

@@ -31,13 +31,13 @@ static int by_number(const void *a, const void *b)
 	return (*left > *right) - (*left < *right);
 }
 
-static int knows(const struct event_object *object, pid_t tid, size_t sorted)
+static int knows(const struct perf_object *object, pid_t tid, size_t sorted)
 {
 	return sorted &&
 	       bsearch(&tid, object->known, sorted, sizeof(*object->known), by_number) != NULL;
 }
 
-static int known_add(struct event_object *object, pid_t tid)
+static int known_add(struct perf_object *object, pid_t tid)
 {
 	if (array_grow(&object->known, &object->known_room, object->known_count + 1,
 		       sizeof(*object->known)))
@@ -46,13 +46,13 @@ static int known_add(struct event_object *object, pid_t tid)
 	return 0;
 }
 
-static void known_sort(struct event_object *object)
+static void known_sort(struct perf_object *object)
 {
 	if (object->known_count)
 		qsort(object->known, object->known_count, sizeof(*object->known), by_number);
 }
 
-static int threads_list(const struct event_object *object, pid_t **tids)
+static int threads_list(const struct perf_object *object, pid_t **tids)
 {
 	int count = target_threads(object->request.pid, tids);
 
@@ -66,7 +66,7 @@ static int threads_list(const struct event_object *object, pid_t **tids)
  * stopped for less time.
  */
 struct opener {
-	struct event_object part; /* the object's, except what is opened */
+	struct perf_object part; /* the object's, except what is opened */
 	const pid_t *tids;
 	int count, err;
 	pthread_t thread;
@@ -77,20 +77,21 @@ struct opener {
 static void *opener_run(void *data)
 {
 	struct opener *opener = data;
-	struct event_object *part = &opener->part;
+	struct perf_object *part = &opener->part;
 	struct detail detail = { opener->text, sizeof(opener->text) };
 	int is_ended;
 
 	for (int i = 0; i < opener->count && !opener->err; i++) {
-		opener->err = object_open_group(part, opener->tids[i], -1, 0, 1, &is_ended, detail);
+		opener->err = perf_object_open_group(part, opener->tids[i], -1, 0, 1, &is_ended,
+						     detail);
 		if (!opener->err && !is_ended)
 			opener->err = known_add(part, opener->tids[i]);
 	}
 	return NULL;
 }
 
-static void opener_start(struct opener *opener, const struct event_object *object,
-			 const pid_t *tids, int count, int in_thread)
+static void opener_start(struct opener *opener, const struct perf_object *object, const pid_t *tids,
+			 int count, int in_thread)
 {
 	sigset_t all, before;
 
@@ -112,9 +113,9 @@ static void opener_start(struct opener *opener, const struct event_object *objec
 }
 
 /* The object gets what the part opened, also after a failure; it has room already. */
-static int opener_end(struct opener *opener, struct event_object *object, struct detail detail)
+static int opener_end(struct opener *opener, struct perf_object *object, struct detail detail)
 {
-	struct event_object *part = &opener->part;
+	struct perf_object *part = &opener->part;
 
 	if (opener->has_thread)
 		pthread_join(opener->thread, NULL);
@@ -148,7 +149,7 @@ static int openers_count(int threads)
 	return may < 1 ? 1 : may > OPENERS_MAX ? OPENERS_MAX : may;
 }
 
-int object_open_stopped(struct event_object *object, struct detail detail)
+int perf_object_open_stopped(struct perf_object *object, struct detail detail)
 {
 	struct opener openers[OPENERS_MAX];
 	struct detail none = { NULL, 0 };
@@ -185,7 +186,7 @@ int object_open_stopped(struct event_object *object, struct detail detail)
 /* ---- one after the other, while they run ---- */
 
 /* The free registers of a thread that has all our events of its own, on that CPU or on any (-1). */
-static int free_beside_ours(const struct event_object *object, int cpu)
+static int free_beside_ours(const struct perf_object *object, int cpu)
 {
 	for (size_t i = 0; i < object->count; i++) {
 		const struct instance *instance = &object->instances[i];
@@ -204,7 +205,7 @@ static int free_beside_ours(const struct event_object *object, int cpu)
  * How many of our events a newcomer has. `beside`: the free registers of a thread that has all.
  * When the count is unclear: 0, and the thread is doubtful. -ESRCH: it has ended.
  */
-static int inherited(struct event_object *object, pid_t tid, int cpu, int beside)
+static int inherited(struct perf_object *object, pid_t tid, int cpu, int beside)
 {
 	int sources = (int)object->request.source_count;
 	int found = instance_free_registers(tid, cpu);
@@ -222,7 +223,7 @@ static int inherited(struct event_object *object, pid_t tid, int cpu, int beside
  * For a thread that no earlier round has seen, open the events that it lacks; with rings, on each
  * CPU by itself. 0 or 1: it has ended.
  */
-static int newcomer_open(struct event_object *object, pid_t tid, uint8_t number,
+static int newcomer_open(struct perf_object *object, pid_t tid, uint8_t number,
 			 unsigned int *opened, struct detail detail)
 {
 	unsigned int places = object->rings.count ? object->rings.count : 1;
@@ -235,15 +236,15 @@ static int newcomer_open(struct event_object *object, pid_t tid, uint8_t number,
 		is_ended = has < 0;
 		if (is_ended || has == (int)object->request.source_count)
 			continue;
-		err = object_open_group(object, tid, cpu, (unsigned int)has, number, &is_ended,
-					detail);
+		err = perf_object_open_group(object, tid, cpu, (unsigned int)has, number, &is_ended,
+					     detail);
 		*opened += !err && !is_ended;
 	}
 	return err ? err : is_ended;
 }
 
 /* One round: threads that were never seen. *opened: on how many we had to open. */
-static int round_run(struct event_object *object, uint8_t number, unsigned int *opened,
+static int round_run(struct perf_object *object, uint8_t number, unsigned int *opened,
 		     struct detail detail)
 {
 	size_t sorted = object->known_count;
@@ -260,7 +261,8 @@ static int round_run(struct event_object *object, uint8_t number, unsigned int *
 			err = newcomer_open(object, tids[i], number, opened, detail);
 			is_ended = err > 0;
 		} else {
-			err = object_open_group(object, tids[i], -1, 0, number, &is_ended, detail);
+			err = perf_object_open_group(object, tids[i], -1, 0, number, &is_ended,
+						     detail);
 			*opened += !err && !is_ended;
 		}
 		if (is_ended)
@@ -273,7 +275,7 @@ static int round_run(struct event_object *object, uint8_t number, unsigned int *
 	return err;
 }
 
-int object_open_rounds(struct event_object *object, struct detail detail)
+int perf_object_open_rounds(struct perf_object *object, struct detail detail)
 {
 	unsigned int opened = 1, end = object->rounds + ROUNDS_MAX;
 	int err = 0;
@@ -291,7 +293,7 @@ int object_open_rounds(struct event_object *object, struct detail detail)
 	return !err && !object->groups ? -WM_E_GONE : err;
 }
 
-int object_has_newcomers(struct event_object *object)
+int perf_object_has_newcomers(struct perf_object *object)
 {
 	size_t sorted = object->known_count;
 	pid_t *tids;

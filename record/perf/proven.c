@@ -10,8 +10,8 @@ static const enum trial of_event[] = {
 	[EVENT_EXECUTE] = TRIAL_BREAKPOINT_EXECUTE,
 };
 
-int sources_proven(const struct event_request *request, const struct event_source *sources,
-		   struct detail detail)
+int perf_sources_proven(const struct event_request *request, const struct event_source *sources,
+			struct detail detail)
 {
 	int is_cpu = request->scope == EVENT_CPUS || request->scope == EVENT_SYSTEM, err = 0;
 

@@ -4,23 +4,23 @@
 
 #include <errno.h>
 
-static int is_within(const struct event_object *object, const struct event_record *record)
+static int is_within(const struct perf_object *object, const struct event_record *record)
 {
 	return record->time_ns >= object->armed_ns &&
 	       (!object->disarmed_ns || record->time_ns <= object->disarmed_ns);
 }
 
-int event_object_drain(struct event_object *object, int is_last,
-		       int (*take)(void *data, const struct event_record *record), void *data)
+int perf_object_drain(struct perf_object *object, int is_last,
+		      int (*take)(void *data, const struct event_record *record), void *data)
 {
 	const struct rings_form form = {
-		.has_read = object_is_threads(object) && object_inherits(object) &&
+		.has_read = perf_object_is_threads(object) && perf_object_inherits(object) &&
 			    !object->is_exchanged,
 		.has_callers = (object->request.flags & EVENT_CALLERS) != 0,
 		.registers = rings_registers(object->request.flags),
 	};
 	size_t settled, taken = 0;
-	int err, is_lacking = object_is_lacking(object);
+	int err, is_lacking = perf_object_is_lacking(object);
 
 	if (!(object->request.flags & EVENT_RINGS))
 		return -EINVAL;
@@ -43,7 +43,7 @@ int event_object_drain(struct event_object *object, int is_last,
 	return err;
 }
 
-uint64_t event_object_forks(const struct event_object *object)
+uint64_t perf_object_forks(const struct perf_object *object)
 {
 	return object->rings.forks;
 }
@@ -52,7 +52,7 @@ uint64_t event_object_forks(const struct event_object *object)
  * The kernel's records of losses come with the next that finds room; the counts know of the last
  * ones too.
  */
-uint64_t event_object_lost(const struct event_object *object)
+uint64_t perf_object_lost(const struct perf_object *object)
 {
 	uint64_t hits = 0,
 		 reported = object->rings.taken + object->rings.stray + object->rings.pending_count;
@@ -64,12 +64,12 @@ uint64_t event_object_lost(const struct event_object *object)
 	return hits > reported ? hits - reported : 0;
 }
 
-uint64_t event_object_stray_of(const struct event_object *object, unsigned int source)
+uint64_t perf_object_stray_of(const struct perf_object *object, unsigned int source)
 {
 	return object->strays[source];
 }
 
-uint64_t event_object_stray(const struct event_object *object)
+uint64_t perf_object_stray(const struct perf_object *object)
 {
 	return object->rings.stray;
 }

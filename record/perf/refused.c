@@ -37,7 +37,7 @@ static int is_whose(const struct instance *instance, char *words, size_t bytes)
 	return snprintf(words, bytes, "thread %d (%s)", instance->tid, comm);
 }
 
-static int taken(struct event_object *object, const struct instance *instance, struct detail detail)
+static int taken(struct perf_object *object, const struct instance *instance, struct detail detail)
 {
 	unsigned int wanted = object->request.source_count;
 	char whose[64];
@@ -55,7 +55,7 @@ static int taken(struct event_object *object, const struct instance *instance, s
 			  wanted);
 }
 
-int object_forbidden(int is_thread, int has_kernel, struct detail detail)
+int perf_object_forbidden(int is_thread, int has_kernel, struct detail detail)
 {
 	int level = perf_paranoid();
 
@@ -69,13 +69,14 @@ int object_forbidden(int is_thread, int has_kernel, struct detail detail)
 }
 
 /* The level of perf_event_paranoid for this event. 0: it allows it, or a capability does. */
-static int forbidden(const struct event_object *object, const struct instance *instance,
+static int forbidden(const struct perf_object *object, const struct instance *instance,
 		     struct detail detail)
 {
-	return object_forbidden(instance->tid > 0, object->request.flags & EVENT_KERNEL, detail);
+	return perf_object_forbidden(instance->tid > 0, object->request.flags & EVENT_KERNEL,
+				     detail);
 }
 
-static int denied(const struct event_object *object, const struct instance *instance, int error,
+static int denied(const struct perf_object *object, const struct instance *instance, int error,
 		  struct detail detail)
 {
 	struct target target;
@@ -91,8 +92,8 @@ static int denied(const struct event_object *object, const struct instance *inst
 	return -EPERM;
 }
 
-int object_refused(struct event_object *object, const struct instance *instance, int error,
-		   struct detail detail)
+int perf_object_refused(struct perf_object *object, const struct instance *instance, int error,
+			struct detail detail)
 {
 	char whose[64];
 	int err;

@@ -38,7 +38,7 @@ static void refused(unsigned int error, int wanted, const char *reason)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	struct fixture fixture;
 	char text[256] = "";
 	int err;
@@ -47,12 +47,12 @@ static void refused(unsigned int error, int wanted, const char *reason)
 	fixture_wait(&fixture, 1);
 	filter_perf(error);
 	fixture_request(&request, sources, EVENT_PROCESS, fixture.pid, 1);
-	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
-	err = event_object_arm(object, (struct detail){ text, sizeof(text) });
+	cr_assert_eq(perf_object_new(&object, &request, (struct detail){ 0 }), 0);
+	err = perf_object_arm(object, (struct detail){ text, sizeof(text) });
 	cr_assert_eq(err, wanted, "%s", wm_error_text(err));
 	cr_assert(strstr(text, reason), "%s", text);
-	cr_assert_eq(event_object_state(object), EVENT_PREPARING);
-	event_object_release(object);
+	cr_assert_eq(perf_object_state(object), EVENT_PREPARING);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -72,15 +72,15 @@ Test(event_refused, kernel_thread_returns_einval)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 
 	if (!target_is_kernels(2))
 		cr_skip_test("this PID namespace shows no thread of the kernel");
 	for (int scope = EVENT_THREAD; scope <= (int)EVENT_PROCESS; scope++) {
 		fixture_request(&request, sources, (enum event_scope)scope, 2, 1);
-		cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
-		cr_expect_eq(event_object_arm(object, (struct detail){ 0 }), -EINVAL);
-		cr_expect_eq(event_object_state(object), EVENT_PREPARING);
-		event_object_release(object);
+		cr_assert_eq(perf_object_new(&object, &request, (struct detail){ 0 }), 0);
+		cr_expect_eq(perf_object_arm(object, (struct detail){ 0 }), -EINVAL);
+		cr_expect_eq(perf_object_state(object), EVENT_PREPARING);
+		perf_object_release(object);
 	}
 }

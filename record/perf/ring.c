@@ -64,7 +64,7 @@ damaged:
 	return -EBADMSG;
 }
 
-int aux_copy(uint8_t *to, const uint8_t *area, uint64_t bytes, uint64_t offset, uint64_t count)
+int ring_aux_copy(uint8_t *to, const uint8_t *area, uint64_t bytes, uint64_t offset, uint64_t count)
 {
 	if (!bytes || count > bytes)
 		return -EINVAL;
@@ -72,7 +72,7 @@ int aux_copy(uint8_t *to, const uint8_t *area, uint64_t bytes, uint64_t offset, 
 	return 0;
 }
 
-void aux_give_back(struct perf_event_mmap_page *page, uint64_t position)
+void ring_aux_consume(struct perf_event_mmap_page *page, uint64_t position)
 {
 	/* pairs with the kernel's perf_aux_output_begin(), which reads it before it writes there */
 	__atomic_store_n(&page->aux_tail, position, __ATOMIC_RELEASE);

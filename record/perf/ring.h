@@ -40,9 +40,10 @@ int ring_next(struct ring *ring, const struct perf_event_header **record);
  * Copy `count` bytes of an AUX area of `bytes`, from the position `offset` on, which goes round. 0,
  * or -EINVAL: more than the area holds.
  */
-int aux_copy(uint8_t *to, const uint8_t *area, uint64_t bytes, uint64_t offset, uint64_t count);
+int ring_aux_copy(uint8_t *to, const uint8_t *area, uint64_t bytes, uint64_t offset,
+		  uint64_t count);
 
 /* All up to this position was read: the kernel may write there. */
-void aux_give_back(struct perf_event_mmap_page *page, uint64_t position);
+void ring_aux_consume(struct perf_event_mmap_page *page, uint64_t position);
 
 #endif

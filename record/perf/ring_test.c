@@ -84,12 +84,12 @@ Test(ring, copies_an_area_that_goes_round)
 	for (unsigned int i = 0; i < sizeof(area); i++)
 		area[i] = (uint8_t)i;
 	for (uint64_t offset = 0; offset < 200; offset++) {
-		cr_assert_eq(aux_copy(out, area, sizeof(area), offset, 48), 0);
+		cr_assert_eq(ring_aux_copy(out, area, sizeof(area), offset, 48), 0);
 		for (uint64_t i = 0; i < 48; i++)
 			cr_assert_eq(out[i], (offset + i) % 64);
 	}
-	cr_expect_eq(aux_copy(out, area, sizeof(area), 0, 65), -EINVAL);
-	cr_expect_eq(aux_copy(out, area, 0, 0, 0), -EINVAL);
+	cr_expect_eq(ring_aux_copy(out, area, sizeof(area), 0, 65), -EINVAL);
+	cr_expect_eq(ring_aux_copy(out, area, 0, 0, 0), -EINVAL);
 }
 
 static int read_bytes(const uint8_t *bytes)

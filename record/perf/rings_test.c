@@ -98,9 +98,9 @@ static void all_stored(const struct fixture *fixture)
 }
 
 /* Drains what is there. Returns how many hits there were up to now. */
-static unsigned int taken_so_far(struct event_object *object, struct taken *taken)
+static unsigned int taken_so_far(struct perf_object *object, struct taken *taken)
 {
-	cr_assert_eq(event_object_drain(object, 0, take, taken), 0);
+	cr_assert_eq(perf_object_drain(object, 0, take, taken), 0);
 	return taken->count;
 }
 
@@ -109,7 +109,7 @@ Test(event_rings, every_store_is_told_with_its_registers_in_order)
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
 	struct event_coverage coverage;
-	struct event_object *object;
+	struct perf_object *object;
 	struct taken taken = { 0 };
 	struct fixture fixture;
 
@@ -123,15 +123,15 @@ Test(event_rings, every_store_is_told_with_its_registers_in_order)
 	cr_assert_eq(taken.count, THREADS * STORES);
 	cr_assert_eq(taken.wrong, 0);
 	cr_assert_eq(fixture_count(object, 0), THREADS * STORES);
-	cr_assert_eq(event_object_lost(object), 0);
-	cr_assert_eq(event_object_stray(object), 0);
-	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(perf_object_lost(object), 0);
+	cr_assert_eq(perf_object_stray(object), 0);
+	cr_assert_eq(perf_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.opened, THREADS / 2 + 1, "%u of %u, %u", coverage.opened,
 		     coverage.wanted, coverage.inherited);
 	cr_assert_eq(coverage.inherited, THREADS / 2);
 	cr_assert_eq(coverage.starved, 0);
-	event_coverage_release(&coverage);
-	event_object_release(object);
+	perf_coverage_release(&coverage);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -172,7 +172,7 @@ Test(event_rings, threads_born_while_arming_are_told_once)
 	for (unsigned int i = 0; i < 6; i++) {
 		struct event_source sources[EVENT_SOURCES_MAX];
 		struct event_request request;
-		struct event_object *object;
+		struct perf_object *object;
 		unsigned int count = 0;
 		struct fixture fixture;
 
@@ -186,11 +186,11 @@ Test(event_rings, threads_born_while_arming_are_told_once)
 		cr_assert(AWAIT(__atomic_load_n(&fixture.shared->starters, __ATOMIC_ACQUIRE)));
 		cr_assert(AWAIT(__atomic_load_n(&fixture.shared->ended, __ATOMIC_ACQUIRE) ==
 				fixture.shared->started));
-		event_object_disarm(object);
-		cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
+		perf_object_disarm(object);
+		cr_assert_eq(perf_object_drain(object, 1, count_only, &count), 0);
 		cr_assert_eq(count, fixture.shared->started);
 		cr_assert_eq(fixture_count(object, 0), fixture.shared->started);
-		event_object_release(object);
+		perf_object_release(object);
 		fixture_end(&fixture);
 	}
 }
@@ -199,7 +199,7 @@ Test(event_rings, what_is_left_when_it_is_disarmed_is_told)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	struct taken taken = { 0 };
 	struct fixture fixture;
 
@@ -209,11 +209,11 @@ Test(event_rings, what_is_left_when_it_is_disarmed_is_told)
 	request.flags = EVENT_RINGS;
 	object = fixture_arm(&request);
 	all_stored(&fixture);
-	event_object_disarm(object);
-	cr_assert_eq(event_object_drain(object, 1, take, &taken), 0);
+	perf_object_disarm(object);
+	cr_assert_eq(perf_object_drain(object, 1, take, &taken), 0);
 	cr_assert_eq(taken.count, THREADS * STORES);
 	cr_assert_eq(taken.wrong, 0);
-	event_object_release(object);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 
@@ -229,7 +229,7 @@ Test(event_rings, a_hit_behind_a_loss_says_so)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	unsigned int counts[2] = { 0 };
 	cpu_set_t one;
 
@@ -243,27 +243,27 @@ Test(event_rings, a_hit_behind_a_loss_says_so)
 	object = fixture_arm(&request);
 	for (uint64_t i = 0; i < 3; i++)
 		store_it(i);
-	cr_assert_eq(event_object_drain(object, 1, count_after_losses, counts), 0);
+	cr_assert_eq(perf_object_drain(object, 1, count_after_losses, counts), 0);
 	cr_assert_eq(counts[0], 3);
 	for (uint64_t i = 0; i < 500; i++)
 		store_it(i);
-	cr_assert_eq(event_object_drain(object, 1, count_after_losses, counts), 0);
+	cr_assert_eq(perf_object_drain(object, 1, count_after_losses, counts), 0);
 	cr_assert_lt(counts[0], 500);
 	cr_assert_eq(counts[1], 0, "nothing was lost in front of what found room");
 	counts[0] = 0;
 	for (uint64_t i = 0; i < 3; i++)
 		store_it(i);
-	cr_assert_eq(event_object_drain(object, 1, count_after_losses, counts), 0);
+	cr_assert_eq(perf_object_drain(object, 1, count_after_losses, counts), 0);
 	cr_assert_eq(counts[1], 1);
 	cr_assert_eq(counts[0], 2);
-	event_object_release(object);
+	perf_object_release(object);
 }
 
 Test(event_rings, what_finds_a_ring_full_is_counted)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *object;
+	struct perf_object *object;
 	unsigned int count = 0;
 	struct fixture fixture;
 
@@ -274,11 +274,11 @@ Test(event_rings, what_finds_a_ring_full_is_counted)
 	request.ring_bytes = 4096;
 	object = fixture_arm(&request);
 	all_stored(&fixture);
-	event_object_disarm(object);
-	cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
+	perf_object_disarm(object);
+	cr_assert_eq(perf_object_drain(object, 1, count_only, &count), 0);
 	cr_assert_lt(count, THREADS * STORES);
-	cr_assert_eq(event_object_lost(object), THREADS * STORES - count);
-	event_object_release(object);
+	cr_assert_eq(perf_object_lost(object), THREADS * STORES - count);
+	perf_object_release(object);
 	fixture_end(&fixture);
 }
 

@@ -101,7 +101,7 @@ static int try_open(struct world *world, int thread, int cpu, unsigned int seed)
 	return err;
 }
 
-static void give_back(struct world *world, unsigned int which)
+static void restore(struct world *world, unsigned int which)
 {
 	close(world->held[which].fd);
 	world->held[which] = world->held[--world->count];
@@ -113,11 +113,11 @@ static int others_hold(struct world *world)
 	int err = 0;
 
 	while (world->count)
-		give_back(world, 0);
+		restore(world, 0);
 	for (int i = 0; i < CPUS * REGISTERS && !err; i++)
 		err = try_open(world, -1, i % CPUS, 0);
 	while (world->count)
-		give_back(world, 0);
+		restore(world, 0);
 	return err != 0;
 }
 
@@ -128,7 +128,7 @@ static void step(struct world *world, int with_cpus)
 	int cpu = (int)(seed / 7 % (CPUS + 1)) - 1, allowed, err;
 
 	if (world->count == HELD_MAX || (world->count && seed / 64 % 5 < 2)) {
-		give_back(world, seed / 1024 % world->count);
+		restore(world, seed / 1024 % world->count);
 		return;
 	}
 	if (thread == THREADS) {
@@ -162,7 +162,7 @@ static void world_open(struct world *world)
 static void world_close(struct world *world)
 {
 	while (world->count)
-		give_back(world, 0);
+		restore(world, 0);
 	for (int i = 0; i < THREADS; i++)
 		cr_assert_eq(instance_free_registers(world->tids[i], -1), REGISTERS);
 	fixture_end(&world->fixture);
@@ -209,7 +209,7 @@ Test(event_rules, four_of_each_thread_and_the_fifth_is_refused)
 		cr_assert_eq(try_open(&world, thread, -1, 0), -ENOSPC);
 		cr_assert_eq(try_open(&world, thread, -1, 1), -ENOSPC, "code and data share them");
 	}
-	give_back(&world, 0);
+	restore(&world, 0);
 	cr_assert_eq(try_open(&world, 0, -1, 0), 0);
 	world_close(&world);
 }

@@ -29,7 +29,7 @@ static const void *take_bytes(struct words *words, uint64_t bytes)
 	return at;
 }
 
-static uint64_t take(struct words *words)
+static uint64_t word_read(struct words *words)
 {
 	const void *at = take_bytes(words, 8);
 	uint64_t value = 0;
@@ -42,7 +42,7 @@ static uint64_t take(struct words *words)
 /* `count` elements that follow; NULL and 0 where they do not fit. */
 static const void *take_array(struct words *words, size_t *count, uint64_t bytes)
 {
-	uint64_t claimed = take(words);
+	uint64_t claimed = word_read(words);
 
 	if (claimed > (uint64_t)(words->end - words->at) / bytes) {
 		words->is_short = 1;
@@ -67,21 +67,21 @@ static void take_raw(struct words *words, struct sampler_record *record)
 /* regs[]: NULL where they are not wanted. */
 static void take_regs(struct words *words, uint64_t mask, uint64_t *abi, uint64_t *regs)
 {
-	*abi = take(words);
+	*abi = word_read(words);
 	if (*abi == PERF_SAMPLE_REGS_ABI_NONE)
 		return;
 	for (; mask; mask &= mask - 1)
-		regs[__builtin_ctzll(mask) % SAMPLER_REGS_MAX] = take(words);
+		regs[__builtin_ctzll(mask) % SAMPLER_REGS_MAX] = word_read(words);
 }
 
 static void take_stack(struct words *words, struct sampler_record *record)
 {
-	uint64_t bytes = take(words), filled;
+	uint64_t bytes = word_read(words), filled;
 
 	if (!bytes)
 		return;
 	record->stack = take_bytes(words, bytes);
-	filled = take(words);
+	filled = word_read(words);
 	record->stack_bytes = record->stack && filled < bytes ? filled : bytes;
 }
 
@@ -95,7 +95,7 @@ static int take_sample(struct sampler *sampler, const struct perf_event_header *
 	const struct sampler_form *form;
 	uint64_t both;
 
-	if (!rings_source(&sampler->rings, take(&words), &event) ||
+	if (!rings_source(&sampler->rings, word_read(&words), &event) ||
 	    event >= sampler->request->event_count)
 		return -EBADMSG;
 	form = &sampler->forms[event];
@@ -103,16 +103,16 @@ static int take_sample(struct sampler *sampler, const struct perf_event_header *
 	record->event = event;
 	record->is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			    PERF_RECORD_MISC_KERNEL;
-	record->ip = take(&words);
-	both = take(&words);
+	record->ip = word_read(&words);
+	both = word_read(&words);
 	record->pid = (pid_t)(uint32_t)both;
 	record->tid = (pid_t)(both >> 32);
-	record->time_ns = take(&words);
+	record->time_ns = word_read(&words);
 	if (form->sample_type & PERF_SAMPLE_ADDR)
-		record->address = take(&words);
-	record->cpu = (uint32_t)take(&words);
+		record->address = word_read(&words);
+	record->cpu = (uint32_t)word_read(&words);
 	record->period = form->sample_type & PERF_SAMPLE_PERIOD
-				 ? take(&words)
+				 ? word_read(&words)
 				 : sampler->request->events[event].period;
 	if (form->sample_type & PERF_SAMPLE_CALLCHAIN)
 		record->callers = take_array(&words, &record->caller_count, 8);

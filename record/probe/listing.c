@@ -25,7 +25,7 @@ static void judge(const struct listing *listing, struct listing_place *to)
 		to->forms[i] = forms_of(choice, listing->room, listing->base);
 		if (listing->is_unstoppable)
 			to->forms[i] &= 1u << FORM_BYTE;
-		if (listing->shut[0])
+		if (listing->refusal[0])
 			to->forms[i] = 0;
 		all |= to->forms[i];
 	}
@@ -54,11 +54,11 @@ static void take_place(const struct code_place *place, int err, const char *deta
 	judge(listing, &to);
 	/* the code allows it, but the process forbids it or has no room */
 	if (!err && !to.best) {
-		to.error = listing->shut[0]	     ? -WM_E_INJECT
+		to.error = listing->refusal[0]	     ? -WM_E_INJECT
 			   : listing->is_unstoppable ? -WM_E_NO_PTRACE
 			   : place->is_safe	     ? -WM_E_SPAN_UNSAFE
 						     : -WM_E_PUN_TAKEN;
-		to.detail = listing->shut[0] ? listing->shut : detail;
+		to.detail = listing->refusal[0] ? listing->refusal : detail;
 	}
 	listing->place(&to, listing->data);
 }
@@ -87,11 +87,11 @@ static void look_at_process(struct listing *listing, pid_t pid)
 
 	listing->pid = pid;
 	listing->is_unstoppable = 0;
-	listing->shut[0] = '\0';
+	listing->refusal[0] = '\0';
 	if (!pid || target_read(&target, pid))
 		return;
 	listing->is_unstoppable = !target_may_be_stopped(&target);
-	reach_limits(&target, (struct detail){ listing->shut, sizeof(listing->shut) });
+	reach_limits(&target, (struct detail){ listing->refusal, sizeof(listing->refusal) });
 }
 
 int listing_file(struct listing *listing, const char *path)

@@ -56,7 +56,7 @@ struct listing {
 	uint64_t base;		 /* of the module */
 	struct forms_room *room; /* memory map of the process; NULL: a file */
 	int is_unstoppable;	 /* neither the process nor we may stop its threads */
-	char shut[256];		 /* why the agent can't enter the process; "": it can */
+	char refusal[256];	 /* why the agent can't enter the process; "": it can */
 };
 
 /* The next choice of a place. */

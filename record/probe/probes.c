@@ -70,56 +70,58 @@ static uint64_t realtime_ns(uint64_t monotonic_ns)
 	return ticks_clock_ns(CLOCK_REALTIME) - ticks_monotonic_ns() + monotonic_ns;
 }
 
-static int held_trace(struct wm_session *session, const struct process *process,
-		      struct probe_held *held)
+static int foreign_trace(struct wm_session *session, const struct process *process,
+			 struct probe_foreign *foreign)
 {
-	struct trace_held about = { .name = held->name };
+	struct trace_foreign about = { .name = foreign->name };
 
 	if (process->trace < 0 || !session->writer)
 		return 0;
 	/*
 	 * both times use the clock offset from the begin, so setting the wall clock shifts neither
 	 */
-	if (!held->offset_ns)
-		held->offset_ns = realtime_ns(0);
-	about.begin_ns = held->begin_ns + held->offset_ns;
-	about.end_ns = held->end_ns ? held->end_ns + held->offset_ns : 0;
-	return trace_held_add(session->writer, process->trace, &about);
+	if (!foreign->offset_ns)
+		foreign->offset_ns = realtime_ns(0);
+	about.begin_ns = foreign->begin_ns + foreign->offset_ns;
+	about.end_ns = foreign->end_ns ? foreign->end_ns + foreign->offset_ns : 0;
+	return trace_foreign_add(session->writer, process->trace, &about);
 }
 
-static int held_add(struct wm_session *session, const struct process *process,
-		    const struct control_held *held)
+static int pending_signals_add(struct wm_session *session, const struct process *process,
+			       const struct control_foreign *foreign)
 {
 	struct probes *probes = session->probes;
-	struct probe_held *added;
+	struct probe_foreign *added;
 
-	if (array_grow(&probes->held, &probes->held_room, probes->held_count + 1,
-		       sizeof(*probes->held)))
+	if (array_grow(&probes->foreign, &probes->foreign_room, probes->foreign_count + 1,
+		       sizeof(*probes->foreign)))
 		return -ENOMEM;
-	added = &probes->held[probes->held_count];
-	*added = (struct probe_held){ .name = name_of(process, held->id),
-				      .pid = process->pid,
-				      .id = held->id,
-				      .begin_ns = held->begin_ns };
+	added = &probes->foreign[probes->foreign_count];
+	*added = (struct probe_foreign){ .name = name_of(process, foreign->id),
+					 .pid = process->pid,
+					 .id = foreign->id,
+					 .begin_ns = foreign->begin_ns };
 	if (!added->name)
 		return -ENOMEM;
-	probes->held_count++;
-	return held_trace(session, process, added);
+	probes->foreign_count++;
+	return foreign_trace(session, process, added);
 }
 
-int probe_held(struct wm_session *session, const struct process *process,
-	       const struct control_held *held)
+int probe_foreign(struct wm_session *session, const struct process *process,
+		  const struct control_foreign *foreign)
 {
 	struct probes *probes = session->probes;
 
-	if (!held->end_ns)
-		return probes->held_count < HELD_MAX ? held_add(session, process, held) : 0;
-	for (size_t i = probes->held_count; i > 0; i--) {
-		struct probe_held *there = &probes->held[i - 1];
+	if (!foreign->end_ns)
+		return probes->foreign_count < HELD_MAX
+			       ? pending_signals_add(session, process, foreign)
+			       : 0;
+	for (size_t i = probes->foreign_count; i > 0; i--) {
+		struct probe_foreign *there = &probes->foreign[i - 1];
 
-		if (there->pid == process->pid && there->id == held->id && !there->end_ns) {
-			there->end_ns = held->end_ns;
-			return held_trace(session, process, there);
+		if (there->pid == process->pid && there->id == foreign->id && !there->end_ns) {
+			there->end_ns = foreign->end_ns;
+			return foreign_trace(session, process, there);
 		}
 	}
 	return 0;
@@ -134,9 +136,9 @@ void probes_release(struct probes *probes)
 		probes->plans = next;
 	}
 	probe_refusals_release(&probes->refusals);
-	for (size_t i = 0; i < probes->held_count; i++)
-		free(probes->held[i].name);
-	free(probes->held);
+	for (size_t i = 0; i < probes->foreign_count; i++)
+		free(probes->foreign[i].name);
+	free(probes->foreign);
 	free(probes->unstoppable);
 	*probes = (struct probes){ 0 };
 }

@@ -42,7 +42,7 @@ struct probe_refusals {
 /*
  * Another tool had a breakpoint at an event's place; meanwhile hits are missing. CLOCK_MONOTONIC.
  */
-struct probe_held {
+struct probe_foreign {
 	char *name; /* SUBSYSTEM:EVENT */
 	pid_t pid;
 	uint32_t id;
@@ -62,8 +62,8 @@ struct probe_unstoppable {
 struct probes {
 	struct plan *plans;
 	struct probe_refusals refusals;
-	struct probe_held *held;
-	size_t held_count, held_room;
+	struct probe_foreign *foreign;
+	size_t foreign_count, foreign_room;
 	struct probe_unstoppable *unstoppable;
 	size_t unstoppable_count, unstoppable_room;
 	uint64_t unsafe;  /* armed in FORM_FIRST (abi/detour.h), in all processes */
@@ -113,8 +113,8 @@ void probe_late(struct wm_session *session, struct process *process,
  * The agent reports that another tool's breakpoint is at an event's place, or has gone. 0 or
  * -ENOMEM.
  */
-int probe_held(struct wm_session *session, const struct process *process,
-	       const struct control_held *held);
+int probe_foreign(struct wm_session *session, const struct process *process,
+		  const struct control_foreign *foreign);
 
 /* The agent refused a place. 0 or -ENOMEM. */
 int probe_refused(struct wm_session *session, struct process *process,

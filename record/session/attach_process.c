@@ -44,8 +44,8 @@ static int connect_within(const struct target *target, struct link *link, int wa
 
 /*
  * Load the agent and connect to it. An agent that leaves keeps its socket open for a moment after
- * its name is gone. So inject_agent() may take it for one that listens, and load none: ask again if
- * none answers. But an agent that has published its folder answers soon, perhaps to another tool
+ * its name is gone. So injector_agent() may take it for one that listens, and load none: ask again
+ * if none answers. But an agent that has published its folder answers soon, perhaps to another tool
  * first. Do not ask that one to listen elsewhere: it would move back and forth between the two
  * tools.
  */
@@ -59,7 +59,7 @@ static int load_and_connect(const struct target *target, struct link *link, cons
 		int err = 0;
 
 		if (!waited_ms || reach_published(target->pid, published))
-			err = inject_agent(target->pid, agent, dir, detail.text, detail.bytes);
+			err = injector_agent(target->pid, agent, dir, detail.text, detail.bytes);
 		if (err) {
 			socketdir_leave(dir);
 			return err;
@@ -112,11 +112,11 @@ int attach_place(const struct target *target, const char *named, char agent[PATH
 		return detail_set(detail, err, "%s", agent);
 	mount_ns_of(&apart, target->pid);
 	if (mount_ns_is_foreign(&apart)) {
-		place_apart(target->uid, dir);
+		socket_place_apart(target->uid, dir);
 		err = bring_agent(target, agent, dir);
 		snprintf(whose, sizeof(whose), ", as process %d sees it", (int)target->pid);
 	} else {
-		err = place_any(target->pid, target->uid, dir);
+		err = socket_place_any(target->pid, target->uid, dir);
 	}
 	/* a program that no agent can enter has no use for a folder */
 	error = err ? target_check(target, detail) : 0;
@@ -169,15 +169,15 @@ int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct list
 		if ((*listener)->uid == uid && mount_ns_is_same(&(*listener)->apart, &apart))
 			return 0;
 	if (mount_ns_is_foreign(&apart)) {
-		place_apart(uid, dir);
+		socket_place_apart(uid, dir);
 		folder = mount_ns_open(pid, dir, uid, 1);
 	} else {
-		err = place_any(uid == geteuid() ? getpid() : pid, uid, dir);
-		folder = err ? err : place_open(dir, uid);
+		err = socket_place_any(uid == geteuid() ? getpid() : pid, uid, dir);
+		folder = err ? err : socket_place_open(dir, uid);
 	}
 	err = folder < 0 ? folder : 0;
 	if (!err)
-		err = listener_new(listener, dir, folder, uid);
+		err = tool_socket_listener_new(listener, dir, folder, uid);
 	if (err) {
 		err = folder_error(err, dir, "", (struct detail){ words, sizeof(words) });
 		return session_fail(session, err, "%s", words);

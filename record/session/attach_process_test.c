@@ -20,16 +20,16 @@ static struct subject subject;
 static unsigned int injections, fruitless;
 static int kills;
 
-int __real_inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+int __real_injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 			size_t detail_bytes);
-int __wrap_inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+int __wrap_injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 			size_t detail_bytes);
 
 /*
  * The first calls load nothing, as when a leaving agent's socket was found; or they kill the
  * target.
  */
-int __wrap_inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+int __wrap_injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 			size_t detail_bytes)
 {
 	injections++;
@@ -39,7 +39,7 @@ int __wrap_inject_agent(pid_t pid, const char *agent_path, const char *socket_di
 		detail[0] = 0;
 		return 0;
 	}
-	return __real_inject_agent(pid, agent_path, socket_dir, detail, detail_bytes);
+	return __real_injector_agent(pid, agent_path, socket_dir, detail, detail_bytes);
 }
 
 static int attach(struct wm_session **session)

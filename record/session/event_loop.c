@@ -334,7 +334,7 @@ static int accept_at(struct wm_session *session, struct listener *listener)
 
 	if (listener->is_still)
 		return 0;
-	while (count < ACCEPTS_MAX && (got = listener_accept(listener, &link)) != 0) {
+	while (count < ACCEPTS_MAX && (got = tool_socket_listener_accept(listener, &link)) != 0) {
 		count++;
 		/*
 		 * close a foreign user's connection; without descriptors, stop here and report
@@ -450,7 +450,7 @@ int session_step(struct wm_session *session, int timeout_ms)
 	if (kernel < 0 && !session->trace_error)
 		session->trace_error = kernel;
 	count += kernel > 0;
-	count += session_drain_all(session);
+	count += drain_session_all(session);
 	trails = live_pump(session);
 	if (trails < 0 && !session->trace_error)
 		session->trace_error = trails;

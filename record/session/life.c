@@ -108,7 +108,7 @@ static int hand_out(struct wm_session *session, const struct process *process, e
 	struct wm_event_field fields[LIFE_FIELDS];
 	struct wm_event record;
 
-	life_event(&record, fields, kind, &about, ns, &session->numbers);
+	process_life_event(&record, fields, kind, &about, ns, &session->numbers);
 	session->told_process = process->number;
 	return event(&record, data);
 }

@@ -313,15 +313,15 @@ static int take_late(struct wm_session *session, struct process *process,
 	return 0;
 }
 
-static int take_held(struct wm_session *session, const struct process *process,
-		     const struct link_message *message)
+static int take_foreign(struct wm_session *session, const struct process *process,
+			const struct link_message *message)
 {
-	struct control_held held;
+	struct control_foreign held;
 
 	if (message->bytes < sizeof(held))
 		return -WM_E_PROTOCOL;
 	memcpy(&held, message->body, sizeof(held));
-	return probe_held(session, process, &held);
+	return probe_foreign(session, process, &held);
 }
 
 static int take_watch_table(struct wm_session *session, struct process *process,
@@ -369,8 +369,8 @@ static int obey(struct wm_session *session, struct process *process,
 		return take_marker(session, message);
 	case CONTROL_MODULE:
 		return take_module(session, process, message);
-	case CONTROL_HELD:
-		return take_held(session, process, message);
+	case CONTROL_FOREIGN:
+		return take_foreign(session, process, message);
 	case CONTROL_LATE:
 		return take_late(session, process, message);
 	case CONTROL_STOPPER:

@@ -84,7 +84,7 @@ int patience_beat(struct wm_session *session, const struct session_progress *pro
 			session->trace_error = err;
 		for (struct process *p = session->processes; p; p = p->next)
 			if (p->drain)
-				session_drain_aside(session, p);
+				drain_session_aside(session, p);
 	}
 	return session->patience->has_given_up ? -ECANCELED : 0;
 }

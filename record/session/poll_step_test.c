@@ -104,7 +104,7 @@ static void expect_all_seen(struct scene *scene)
 	cr_assert_not(scene->processes[0].is_still, "the last pump left messages");
 }
 
-Test(doze, doze_reports_ready_descriptors)
+Test(back_off, doze_reports_ready_descriptors)
 {
 	struct scene scene;
 
@@ -113,7 +113,7 @@ Test(doze, doze_reports_ready_descriptors)
 	scene_end(&scene);
 }
 
-Test(doze, doze_without_free_descriptor_polls)
+Test(back_off, doze_without_free_descriptor_polls)
 {
 	struct rlimit limit, few;
 	struct scene scene;
@@ -131,7 +131,7 @@ Test(doze, doze_without_free_descriptor_polls)
 	scene_end(&scene);
 }
 
-Test(doze, doze_reused_descriptor_number_is_watched)
+Test(back_off, doze_reused_descriptor_number_is_watched)
 {
 	struct scene scene;
 	int number, ends[2];
@@ -156,7 +156,7 @@ Test(doze, doze_reused_descriptor_number_is_watched)
 	scene_end(&scene);
 }
 
-Test(doze, doze_with_copy_of_closed_descriptor_sees_others)
+Test(back_off, doze_with_copy_of_closed_descriptor_sees_others)
 {
 	struct scene scene;
 	int copy;
@@ -176,7 +176,7 @@ Test(doze, doze_with_copy_of_closed_descriptor_sees_others)
 	scene_end(&scene);
 }
 
-Test(doze, doze_reports_death_once)
+Test(back_off, doze_reports_death_once)
 {
 	struct scene scene;
 	pid_t child = fork();

@@ -150,16 +150,16 @@ int session_accept(struct wm_session *session);
  * SESSION_IDLE_NS_MAX at most. Returns whether there was something.
  */
 #define SESSION_IDLE_NS_MAX 10000000u
-int session_drain_all(struct wm_session *session);
+int drain_session_all(struct wm_session *session);
 
 /*
  * Called during long work: drain a process's full pages, if that is possible without reading its
  * messages.
  */
-void session_drain_aside(struct wm_session *session, struct process *process);
+void drain_session_aside(struct wm_session *session, struct process *process);
 
 /* Drain a process's store for the last time, and free the drain. */
-int session_finish(struct wm_session *session, struct process *process);
+int drain_session_finish(struct wm_session *session, struct process *process);
 
 /* Free a process, which is no more in the session's list, with its watches. */
 void session_free_process(struct process *process);

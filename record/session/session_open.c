@@ -275,7 +275,7 @@ void wm_session_close(struct wm_session *session)
 	while (session->listeners) {
 		struct listener *next = session->listeners->next;
 
-		listener_free(session->listeners);
+		tool_socket_listener_free(session->listeners);
 		session->listeners = next;
 	}
 	probes_release(session->probes);

@@ -73,7 +73,7 @@ static int read_process(struct wm_session *session, struct process *process,
 	is_last = process->state == PROCESS_HUNG_UP && session_reach(session, process) == DRAIN_ALL;
 	result = reader_pass(session, process, event, data);
 	if (!result && is_last) {
-		session_finish(session, process);
+		drain_session_finish(session, process);
 		process->state = PROCESS_OVER; /* HUNG_UP -> OVER */
 		result = life_read(session, process, event, data);
 	}

@@ -176,7 +176,7 @@ int wm_session_stop(struct wm_session *session)
 	 */
 	for (struct process *p = session->processes; p; p = p->next) {
 		if (p->drain && session->writer)
-			session_finish(session, p);
+			drain_session_finish(session, p);
 		else /* it may have ended, and be unread: its hits count, below */
 			watching_end(session, p);
 	}

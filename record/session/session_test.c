@@ -376,8 +376,8 @@ Test(session, many_held_events_are_handled_fast, .timeout = 60)
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
 
 	arm(session, &agent);
-	cr_expect_eq(session->probes->held_count, SAMPLE_HOLDS_EACH);
-	cr_expect_str_eq(session->probes->held[0].name, "");
+	cr_expect_eq(session->probes->foreign_count, SAMPLE_HOLDS_EACH);
+	cr_expect_str_eq(session->probes->foreign[0].name, "");
 	cr_assert_eq(wm_session_stop(session), 0);
 	wm_session_close(session);
 	sample_agent_release(&agent);

@@ -115,7 +115,7 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;
-	now.held = session->probes->held_count;
+	now.held = session->probes->foreign_count;
 	now.recorded = session->past.recorded;
 	now.discarded = session->past.discarded;
 	now.bytes = session->past.bytes;

@@ -155,7 +155,7 @@ static int is_forked(const struct target *target)
  * Whether the agent in a program that gave up root's privileges can't reach our socket. A forked
  * child has its parent's store, or its parent's agent reports that it has none.
  */
-static int is_shut_out(const struct target *target, struct detail detail)
+static int is_kept_out(const struct target *target, struct detail detail)
 {
 	if (target->uid == geteuid() ||
 	    target_status_mask(target->live_tid, "CapEff") >> CAP_DAC_OVERRIDE & 1 ||
@@ -200,7 +200,7 @@ static int reason(const struct wm_session *session, const struct target *target,
 	if (!has_variable(tid, CONTROL_TOOL_ENV) || !has_variable(tid, "LD_PRELOAD"))
 		/* one that has just ended has no environment, nor one that execve(2) still makes */
 		return target_has_program(tid) ? -WM_E_NOT_PRELOADED : 0;
-	return is_shut_out(target, detail) ? -EACCES : 0;
+	return is_kept_out(target, detail) ? -EACCES : 0;
 }
 
 static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)

@@ -97,7 +97,7 @@ static void spec_release(struct spec *spec)
 	free(spec->request);
 	free(spec->trail);
 	if (spec->watch)
-		watch_expr_release(spec->watch);
+		expression_release(spec->watch);
 	free(spec->watch);
 	free(spec->kernel);
 	free(spec->text);
@@ -144,7 +144,7 @@ static int watch_make(struct spec *spec, struct spec_list *list, const char *tex
 	spec->watch = calloc(1, sizeof(*spec->watch));
 	if (!spec->watch)
 		return -ENOMEM;
-	err = watch_expr_parse(spec->watch, text, &trouble);
+	err = expression_parse(spec->watch, text, &trouble);
 	if (err)
 		snprintf(list->words, sizeof(list->words), "%.*s", (int)sizeof(list->words) - 1,
 			 trouble.detail);
@@ -196,7 +196,7 @@ int spec_add(struct spec_list *list, const char *text)
 		err = trail_make(&spec, list, text);
 	else if (kernel_spec_is(text))
 		err = kernel_make(&spec, list, text);
-	else if (watch_expr_is(text))
+	else if (expression_is(text))
 		err = watch_make(&spec, list, text);
 	else
 		err = is_of_place(text) ? request_make(&spec, list, text)

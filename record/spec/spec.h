@@ -43,7 +43,7 @@ struct spec_list {
 /*
  * Parse a spec and add it: "marker:SUBSYS:EVENT" or just SUBSYS:EVENT, where either name may be a
  * glob (*, ?, [...]), and "/count=NAME+NAME/" may follow (cost_spec.h); or what
- * code_request_parse(), trail_request_parse() or watch_expr_parse() accept. Returns 0, -ENOMEM,
+ * code_request_parse(), trail_request_parse() or expression_parse() accept. Returns 0, -ENOMEM,
  * -WM_E_SPEC, -WM_E_SPEC_TWICE, or an error of these parsers. list->words then says what part is
  * wrong, or is "".
  */

@@ -43,8 +43,8 @@ static int not_taken(struct wm_session *session, struct live_process *live, int 
 			    words);
 }
 
-static int take(struct wm_session *session, struct live_process *live,
-		const struct step_watches *watches)
+static int process_take(struct wm_session *session, struct live_process *live,
+			const struct step_watches *watches)
 {
 	int err = take_once(session, live, watches);
 
@@ -85,7 +85,7 @@ int live_join(struct wm_session *session, const struct process *process)
 				    "step: who is stepped through needs two for each watch");
 	err = live_add(session, process->pid, &live);
 	if (!err)
-		err = take(session, live, &watches);
+		err = process_take(session, live, &watches);
 	if (!err)
 		live_keep_at(session, process);
 	return err;

@@ -23,8 +23,8 @@ static int read_all(struct recorded *recorded)
 	if (!recorded->paths)
 		return -ENOMEM;
 	while (!err && recorded->count < recorded->trails.path_count) {
-		err = path_index_init(&recorded->paths[recorded->count],
-				      &recorded->trails.paths[recorded->count]);
+		err = snapshot_path_init(&recorded->paths[recorded->count],
+					 &recorded->trails.paths[recorded->count]);
 		recorded->count++;
 	}
 	return err;
@@ -57,7 +57,7 @@ void trail_recorded_close(struct recorded *recorded)
 	if (!recorded)
 		return;
 	for (size_t i = 0; i < recorded->count; i++)
-		path_index_release(&recorded->paths[i]);
+		snapshot_path_release(&recorded->paths[i]);
 	free(recorded->paths);
 	if (recorded->reader)
 		trails_release(&recorded->trails, recorded->reader);

@@ -110,7 +110,7 @@ static int take_block(struct taking *taking, const struct store_record *record)
 	return 0;
 }
 
-static int take(const struct store_record *record, void *data)
+static int record_take(const struct store_record *record, void *data)
 {
 	struct taking *taking = data;
 	struct trail_part *part;
@@ -159,7 +159,7 @@ int snapshot_take(struct snapshot *snapshot, struct trail_store *store,
 		return -ENOMEM;
 	err = trail_store_modules(store, store_thread_pid(thread), &modules.sink);
 	if (!err)
-		err = store_thread_each(store, thread, take, &taking);
+		err = store_thread_each(store, thread, record_take, &taking);
 	if (!err)
 		err = eras_take(snapshot);
 	free(taking.ids);
@@ -188,7 +188,7 @@ void snapshot_release(struct snapshot *snapshot)
 
 /* ---- records by index ---- */
 
-int path_index_init(struct path_index *index, const struct trail_path *path)
+int snapshot_path_init(struct path_index *index, const struct trail_path *path)
 {
 	*index = (struct path_index){ .path = path,
 				      .before = calloc(path->count + 1, sizeof(*index->before)) };
@@ -201,13 +201,14 @@ int path_index_init(struct path_index *index, const struct trail_path *path)
 	return 0;
 }
 
-void path_index_release(struct path_index *index)
+void snapshot_path_release(struct path_index *index)
 {
 	free(index->before);
 	*index = (struct path_index){ 0 };
 }
 
-void path_index_seek(const struct path_index *index, uint64_t number, struct trail_cursor *cursor)
+void snapshot_path_seek(const struct path_index *index, uint64_t number,
+			struct trail_cursor *cursor)
 {
 	size_t low = 0, high = index->path->count;
 
@@ -241,8 +242,8 @@ static struct branch_item branch_item_of(const struct trail_item *item, struct t
 	return made;
 }
 
-void path_branch(const struct trail_cursor *cursor, struct branch_thread of,
-		 struct wm_branch *branch)
+void snapshot_branch(const struct trail_cursor *cursor, struct branch_thread of,
+		     struct wm_branch *branch)
 {
 	struct trail_cursor back = *cursor, on = *cursor;
 	struct branch_item items[3];

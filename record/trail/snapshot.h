@@ -43,14 +43,15 @@ struct path_index {
 };
 
 /* 0 or -ENOMEM. */
-int path_index_init(struct path_index *index, const struct trail_path *path);
-void path_index_release(struct path_index *index);
+int snapshot_path_init(struct path_index *index, const struct trail_path *path);
+void snapshot_path_release(struct path_index *index);
 
 /* Go to before the record of that number, the oldest being 0; past the last: to the end. */
-void path_index_seek(const struct path_index *index, uint64_t number, struct trail_cursor *cursor);
+void snapshot_path_seek(const struct path_index *index, uint64_t number,
+			struct trail_cursor *cursor);
 
 /* The record of the item before `cursor`. */
-void path_branch(const struct trail_cursor *cursor, struct branch_thread of,
-		 struct wm_branch *branch);
+void snapshot_branch(const struct trail_cursor *cursor, struct branch_thread of,
+		     struct wm_branch *branch);
 
 #endif

@@ -184,11 +184,11 @@ static int get_recorded(struct wm_trail *trail, pid_t tid, uint64_t index, struc
 	path = recorded_path(trail->recorded, (size_t)at);
 	if (index >= path->records)
 		return 0;
-	path_index_seek(path, path->records - index, &cursor);
-	path_branch(&cursor,
-		    (struct branch_thread){ (pid_t)path->path->stream->pid,
-					    (pid_t)path->path->stream->tid },
-		    branch);
+	snapshot_path_seek(path, path->records - index, &cursor);
+	snapshot_branch(&cursor,
+			(struct branch_thread){ (pid_t)path->path->stream->pid,
+						(pid_t)path->path->stream->tid },
+			branch);
 	return 1;
 }
 

@@ -115,7 +115,7 @@ static void piece_block(const struct wm_trail_cursor *cursor, struct piece *piec
 				    : 0;
 	piece->branch = (struct wm_branch){ .size = sizeof(piece->branch) };
 	if (!from)
-		path_branch(behind, cursor->of, &piece->branch);
+		snapshot_branch(behind, cursor->of, &piece->branch);
 	piece->branch.to = piece->start;
 	piece->branch.last = piece->last;
 	piece->branch.instructions = piece->instructions;
@@ -128,7 +128,7 @@ static void piece_event(const struct wm_trail_cursor *cursor, struct piece *piec
 			const struct trail_cursor *behind)
 {
 	piece->branch = (struct wm_branch){ .size = sizeof(piece->branch) };
-	path_branch(behind, cursor->of, &piece->branch);
+	snapshot_branch(behind, cursor->of, &piece->branch);
 	piece->start = piece->last = piece->branch.from;
 	piece->instructions = 0;
 	piece->code = NULL;
@@ -328,7 +328,8 @@ int wm_trail_cursor_seek(struct wm_trail_cursor *cursor, uint64_t index)
 	if (!cursor)
 		return -EINVAL;
 	records = cursor->index->records;
-	path_index_seek(cursor->index, index < records ? records - 1 - index : 0, &cursor->here.at);
+	snapshot_path_seek(cursor->index, index < records ? records - 1 - index : 0,
+			   &cursor->here.at);
 	cursor->here.passed = 0;
 	depth_find(cursor);
 	return 0;
@@ -369,7 +370,7 @@ static int cursor_fill(struct wm_trail_cursor *cursor, struct wm_trail *trail, p
 		cursor->of = trail_thread_name(trail, thread);
 		err = snapshot_take(&cursor->snapshot, trail->store, thread, trail->pid);
 		if (!err)
-			err = path_index_init(&cursor->own, &cursor->snapshot.path);
+			err = snapshot_path_init(&cursor->own, &cursor->snapshot.path);
 		cursor->index = &cursor->own;
 		process = &cursor->snapshot.process;
 	}
@@ -411,7 +412,7 @@ void wm_trail_cursor_close(struct wm_trail_cursor *cursor)
 		return;
 	image_close(cursor->image);
 	free(cursor->depths);
-	path_index_release(&cursor->own);
+	snapshot_path_release(&cursor->own);
 	snapshot_release(&cursor->snapshot);
 	free(cursor);
 }

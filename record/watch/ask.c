@@ -57,13 +57,13 @@ static int make_conditions(struct control_watch *about, const struct watch_expr 
 	for (unsigned int i = 0; i < expr->options.test_count; i++) {
 		const struct watch_test *test = &expr->options.tests[i];
 		struct watch_bound_test bound;
-		int err = watch_test_bind(test, &place->type, &bound, trouble);
+		int err = expression_test_bind(test, &place->type, &bound, trouble);
 
 		if (err)
 			return err;
 		if (make_condition(&about->conditions[i], &bound, &place->type, is_split) &&
 		    is_split)
-			return watch_trouble_set(
+			return expression_trouble_set(
 				trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
 				"the condition can't be tested: the value is spread over more than one debug register, and each sees its own bytes only");
 	}
@@ -107,17 +107,17 @@ int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 	struct watch_piece pieces[WATCH_REGISTERS] = { { address, 1 } };
 	struct control_watch about = { .on = kinds[place->kind] };
 	int is_code = place->kind == WATCH_EXECUTE, err;
-	size_t count = is_code ? 1 : watch_pieces(address, place->bytes, pieces);
+	size_t count = is_code ? 1 : expression_pieces(address, place->bytes, pieces);
 
 	*asked = (struct asked_watch){ 0 };
-	err = is_code ? 0 : watch_pieces_check(address, place->bytes, trouble);
+	err = is_code ? 0 : expression_pieces_check(address, place->bytes, trouble);
 	if (err)
 		return err;
 	if (!count)
-		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0, "it has no bytes");
+		return expression_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0, "it has no bytes");
 	if (expr->options.signal == 5) /* SIGTRAP */
-		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
-					 "SIGTRAP is what watches themselves come by");
+		return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					      "SIGTRAP is what watches themselves come by");
 	err = make_conditions(&about, expr, place, count > 1, trouble);
 	if (err)
 		return err;

@@ -24,7 +24,7 @@ int watching_has(const struct process *process, size_t spec)
 	return has_spec(process->watching, process->watch.locals, spec);
 }
 
-int finding_has(const struct finding *finding, size_t spec)
+int watch_finding_has(const struct finding *finding, size_t spec)
 {
 	return watching_has(finding->process, spec) ||
 	       has_spec(finding->fresh, finding->locals, spec);
@@ -43,7 +43,7 @@ static int has_number(const struct watching *watching, uint32_t number)
  * Numbers are taken in turn, so that one is reused as late as possible: a signal of the watch that
  * had it before may still be in flight.
  */
-uint32_t finding_number(const struct finding *finding)
+uint32_t watch_finding_number(const struct finding *finding)
 {
 	struct watch_state *state = &finding->process->watch;
 	uint64_t locals = locals_numbers(state->locals) | locals_numbers(finding->locals);
@@ -106,8 +106,8 @@ static struct watching *choose_watching(struct finding *finding)
 	return watching;
 }
 
-int finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
-		uint32_t number, uint32_t event)
+int watch_finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
+		      uint32_t number, uint32_t event)
 {
 	struct control_watch about = finding->asked.about[piece];
 	const char *text = finding->asked.text;
@@ -139,7 +139,7 @@ int watching_ask(struct finding *finding, size_t spec)
 	for (unsigned int i = 0; i < asked->count; i++) {
 		struct watched one = { .spec = spec,
 				       .address = asked->about[i].address,
-				       .number = finding_number(finding),
+				       .number = watch_finding_number(finding),
 				       .is_pointer = (asked->about[i].flags & WATCH_LEADS) != 0,
 				       .bytes = asked->about[i].bytes };
 		int err;
@@ -147,7 +147,7 @@ int watching_ask(struct finding *finding, size_t spec)
 		if (watching->plan.pointers)
 			asked->about[i].group = (uint8_t)watching->plan.index;
 		first = i ? first : one.number;
-		err = finding_ask(finding, spec, i, watching->set, one.number, first);
+		err = watch_finding_ask(finding, spec, i, watching->set, one.number, first);
 		if (err)
 			return err;
 		watching->all[watching->count++] = one;
@@ -155,14 +155,14 @@ int watching_ask(struct finding *finding, size_t spec)
 	return 0;
 }
 
-int finding_ask_parents(struct finding *finding)
+int watch_finding_ask_parents(struct finding *finding)
 {
 	int err = 0;
 
 	for (const struct watching *w = finding->parent->watching; w; w = w->next)
 		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
 			/* later_attend() may have armed it for a module already */
-			if (!w->asked[i] || finding_has(finding, w->all[i].spec))
+			if (!w->asked[i] || watch_finding_has(finding, w->all[i].spec))
 				continue;
 			finding->asked = *w->asked[i];
 			finding->bond = w->bond;

@@ -89,7 +89,7 @@ static int ask(struct change *change, struct changing *changing, struct finding 
 		return session_fail(change->session, err ? err : -WM_E_WATCH_NO_TID, "%s%s%s",
 				    spec->text, trouble.detail[0] ? ": " : "", trouble.detail);
 	finding->given_back = changing->count;
-	err = finding_place(finding, spec, change->fresh);
+	err = watch_finding_place(finding, spec, change->fresh);
 	if (err > 0)
 		return session_fail(change->session, -WM_E_NO_MODULE, "%s", spec->text);
 	if (!err && finding->asked.count != changing->count)
@@ -108,10 +108,10 @@ static int ask(struct change *change, struct changing *changing, struct finding 
 		changing->is[i] = (struct watched){ .spec = change->index,
 						    .address = about->address,
 						    .bytes = about->bytes,
-						    .number = finding_number(finding) };
+						    .number = watch_finding_number(finding) };
 		event = i ? event : changing->is[i].number;
-		err = finding_ask(finding, change->index, i, changing->watching->set,
-				  changing->is[i].number, event);
+		err = watch_finding_ask(finding, change->index, i, changing->watching->set,
+					changing->is[i].number, event);
 	}
 	return err;
 }
@@ -119,12 +119,12 @@ static int ask(struct change *change, struct changing *changing, struct finding 
 static int find(struct change *change, struct changing *changing)
 {
 	struct finding finding = { .session = change->session, .process = changing->process };
-	int err = finding_open(&finding);
+	int err = watch_finding_open(&finding);
 
 	if (!err)
 		err = ask(change, changing, &finding);
-	finding_close(&finding);
-	return err ? err : finding_wait(&finding);
+	watch_finding_close(&finding);
+	return err ? err : watch_finding_wait(&finding);
 }
 
 /* NULL: no memory. */
@@ -214,7 +214,7 @@ static void gate_set(const struct watching *watching, uint32_t number, uint32_t 
 static void open_others(const struct changing *changing)
 {
 	const struct watching *watching = changing->watching;
-	uint8_t next = (uint8_t)(event_object_generation(watching->object) + 1);
+	uint8_t next = (uint8_t)(perf_object_generation(watching->object) + 1);
 
 	for (unsigned int i = 0; i < watching->count; i++)
 		if (i < changing->first || i >= changing->first + changing->count)
@@ -231,7 +231,7 @@ int change_settle(struct watching *watching, uint8_t generation)
 		unsigned int source = changing->first + i;
 		uint64_t hits = 0;
 
-		event_object_count(watching->object, source, &hits);
+		perf_object_count(watching->object, source, &hits);
 		if (changing->is_going_back) {
 			/* the hits since the change belong to the new watch */
 			changing->was[i].before += hits - changing->is[i].before;
@@ -260,7 +260,7 @@ static int change_one(struct wm_session *session, struct changing *changing)
 	char words[512] = "";
 	int err;
 
-	memcpy(sources, event_object_sources(watching->object), watching->count * sizeof(*sources));
+	memcpy(sources, perf_object_sources(watching->object), watching->count * sizeof(*sources));
 	for (unsigned int i = 0; i < watching->count; i++)
 		sources[i].sig_data &= ~EVENT_OBJECT_BITS;
 	for (unsigned int i = 0; i < changing->count; i++)
@@ -269,8 +269,8 @@ static int change_one(struct wm_session *session, struct changing *changing)
 			changing->is_going_back ? changing->kind_before : changing->kind,
 			changing->is_going_back ? changing->text_before : changing->text);
 	open_others(changing);
-	err = event_object_modify(watching->object, sources, EVENT_MODIFY_STOPPED, &changing->gap,
-				  (struct detail){ words, sizeof(words) });
+	err = perf_object_modify(watching->object, sources, EVENT_MODIFY_STOPPED, &changing->gap,
+				 (struct detail){ words, sizeof(words) });
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s: pid %d%s%s", changing->text,
 				    (int)changing->process->pid, words[0] ? ": " : "", words);

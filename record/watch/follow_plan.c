@@ -42,10 +42,10 @@ int follow_plan_make(struct follow_plan *plan, struct asked_watch *asked,
 	if (place->base == WATCH_IN_MODULE)
 		plan->start += place->module->base;
 	if (plan->start % 8)
-		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
-					 "follow: %.*s is not aligned",
-					 (int)place->follows[0].bytes,
-					 place->text + place->follows[0].at);
+		return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					      "follow: %.*s is not aligned",
+					      (int)place->follows[0].bytes,
+					      place->text + place->follows[0].at);
 	for (unsigned int i = 0; i < place->follow_count; i++) {
 		const struct watch_follow *follow = &place->follows[i];
 

@@ -27,8 +27,8 @@
 #define YIELDS_MAX 10000 /* of a move's first try, while threads look at a hit */
 #define TRIES_AT_ONCE 16 /* of a move; the later ones have naps between them */
 #define WAIT_NS (FOLLOW_WAIT_MS * UINT64_C(1000000))
-#define NAP_NS 1000000
-#define NAP_DOUBLINGS 4
+#define POLL_NS 1000000
+#define POLL_DOUBLINGS 4
 
 /* Parked registers: below vm.mmap_min_addr, and above those of frames (locals_serve.c). */
 #define PARKED(piece) (2048u + 8u * (piece))
@@ -65,7 +65,7 @@ static int fits(const struct watching *watching, uint64_t address)
 	struct watch_piece pieces[WATCH_REGISTERS];
 
 	if (!address || address >= USER_END - plan->bytes ||
-	    watch_pieces(address, plan->bytes, pieces) != plan->pieces)
+	    expression_pieces(address, plan->bytes, pieces) != plan->pieces)
 		return 0;
 	for (unsigned int i = 0; i < plan->pieces; i++) {
 		const struct control_watch *about = &watching->asked[0]->about[i];
@@ -190,7 +190,7 @@ int follow_settle(struct watching *watching, uint8_t generation)
 static int registers_move(struct follow *follow, const struct way *way)
 {
 	struct watching *watching = follow->watching;
-	const struct event_source *before = event_object_sources(watching->object);
+	const struct event_source *before = perf_object_sources(watching->object);
 	struct event_source sources[EVENT_SOURCES_MAX];
 
 	way_take(follow, way);
@@ -199,8 +199,8 @@ static int registers_move(struct follow *follow, const struct way *way)
 		sources[i].sig_data &= ~EVENT_OBJECT_BITS;
 		sources[i].address = watching->all[i].address;
 	}
-	return event_object_modify(watching->object, sources, EVENT_MODIFY_RUNNING, NULL,
-				   (struct detail){ 0 });
+	return perf_object_modify(watching->object, sources, EVENT_MODIFY_RUNNING, NULL,
+				  (struct detail){ 0 });
 }
 
 /* One that is preempted leaves soon. One that is stopped may stay for hours. */
@@ -243,7 +243,7 @@ static int move(struct follow *follow, uint32_t asked, uint64_t due_ns)
 	}
 	is_alone &= is_single(watching->pid) && follow->late == follow->chain->late;
 	follow->late = follow->chain->late;
-	follow->is_dead = event_object_state(watching->object) != EVENT_ARMED;
+	follow->is_dead = perf_object_state(watching->object) != EVENT_ARMED;
 	if (way_find(watching, &way))
 		follow->is_dead = 1;
 	else if (err)
@@ -272,14 +272,14 @@ static void look(struct follow *follow)
 }
 
 /* A process that is not recorded can change a shared pointer between any two looks. */
-static void nap(unsigned int tries)
+static void poll_wait(unsigned int tries)
 {
-	unsigned int naps = tries - TRIES_AT_ONCE;
-	struct timespec time = { .tv_nsec = NAP_NS };
+	unsigned int poll_count = tries - TRIES_AT_ONCE;
+	struct timespec time = { .tv_nsec = POLL_NS };
 
 	if (tries < TRIES_AT_ONCE)
 		return;
-	time.tv_nsec <<= naps < NAP_DOUBLINGS ? naps : NAP_DOUBLINGS;
+	time.tv_nsec <<= poll_count < POLL_DOUBLINGS ? poll_count : POLL_DOUBLINGS;
 	nanosleep(&time, NULL);
 }
 
@@ -305,7 +305,7 @@ static void *serve(void *data)
 		    move(follow, asked, due_ns))
 			tries = 0;
 		else
-			nap(tries++);
+			poll_wait(tries++);
 	}
 	return NULL;
 }

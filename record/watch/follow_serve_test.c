@@ -14,7 +14,7 @@
 
 static struct watch_table table;
 static void *pointer;
-static struct event_object object = { .state = EVENT_ARMED };
+static struct perf_object object = { .state = EVENT_ARMED };
 static struct watching watching;
 static struct follow_chain *const chain = &table.follows[0];
 

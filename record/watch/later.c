@@ -43,7 +43,7 @@ static int wants_loaded(const struct finding *finding, size_t spec)
 
 	if (library && !strcmp(library, finding->came))
 		return 1;
-	return expr->module && watch_expr_takes(expr, finding->came, &finding->came_aliases);
+	return expr->module && expression_takes(expr, finding->came, &finding->came_aliases);
 }
 
 /* The parent that a forked child is a copy of; NULL: unknown by now, or without watches. */

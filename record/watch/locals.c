@@ -44,8 +44,8 @@ int locals_want(struct locals **locals, size_t spec, const char *text,
 		pthread_mutex_init(&(*locals)->lock, NULL);
 	}
 	if ((*locals)->group_count == FRAME_GROUPS_MAX)
-		return watch_trouble_set(trouble, -WM_E_WATCH_LARGE, 0, 0,
-					 "%u local variables at once", FRAME_GROUPS_MAX + 1);
+		return expression_trouble_set(trouble, -WM_E_WATCH_LARGE, 0, 0,
+					      "%u local variables at once", FRAME_GROUPS_MAX + 1);
 	group = &(*locals)->groups[(*locals)->group_count];
 	err = ask_make(&group->asked, expr, place, CFA_FOR_PIECES + place->start, trouble);
 	if (err)
@@ -56,7 +56,7 @@ int locals_want(struct locals **locals, size_t spec, const char *text,
 	group->spec = spec;
 	group->kind = place->kind;
 	group->place = *place->frame;
-	group->module = variable_is_program(place->module->file) ? 0 : place->module->base;
+	group->module = location_is_program(place->module->file) ? 0 : place->module->base;
 	add_base(&group->place, place->module->base);
 	for (unsigned int i = 0; i < group->asked.count; i++) {
 		group->asked.about[i].address -= CFA_FOR_PIECES;
@@ -108,7 +108,7 @@ static int ask(struct process *process, const struct control_watch *about, const
 
 static uint32_t take_number(struct finding *finding)
 {
-	uint32_t number = finding_number(finding);
+	uint32_t number = watch_finding_number(finding);
 
 	finding->locals->numbers |= UINT64_C(1) << number;
 	return number;
@@ -285,7 +285,7 @@ static int settle_entry(void *data, uint8_t generation)
 	return 0;
 }
 
-static int arm_object(struct locals *locals, struct event_object **object,
+static int arm_object(struct locals *locals, struct perf_object **object,
 		      const struct event_source *sources, unsigned int count,
 		      int (*settle)(void *data, uint8_t generation), void *data,
 		      struct ledger *ledger, struct detail words)
@@ -300,12 +300,12 @@ static int arm_object(struct locals *locals, struct event_object **object,
 		.settle = settle,
 		.settle_data = data,
 	};
-	int err = event_object_new(object, &request, words);
+	int err = perf_object_new(object, &request, words);
 
 	if (!err)
-		err = event_object_arm(*object, words);
+		err = perf_object_arm(*object, words);
 	if (err) {
-		event_object_release(*object);
+		perf_object_release(*object);
 		*object = NULL;
 	}
 	return err;

@@ -50,7 +50,7 @@ int locals_ask(struct finding *finding, unsigned int taken);
 int locals_ask_living(struct finding *finding);
 
 /*
- * Arm everything, as event_object_arm() does. Fewer frames than planned may be armed, but at least
+ * Arm everything, as perf_object_arm() does. Fewer frames than planned may be armed, but at least
  * one of each variable. After an error, call locals_quiet() and locals_release().
  */
 int locals_arm(struct locals *locals, pid_t pid, struct watch_table *table, struct ledger *ledger,

@@ -29,13 +29,13 @@ void locals_quiet(struct locals *locals)
 		return;
 	for (unsigned int i = 0; i < locals->group_count; i++)
 		if (locals->groups[i].entry)
-			event_object_quiet(locals->groups[i].entry);
+			perf_object_quiet(locals->groups[i].entry);
 	locals_serve_no_more(locals);
 	for (unsigned int i = 0; i < locals->slot_count; i++) {
 		if (locals->table)
 			let_go(&locals->slots[i]);
 		if (locals->slots[i].object)
-			event_object_quiet(locals->slots[i].object);
+			perf_object_quiet(locals->slots[i].object);
 	}
 }
 
@@ -47,7 +47,7 @@ static void count_slot(const struct slot *slot, struct watch_counts *counts)
 		const struct watch_row *row = &slot->of->table->rows[number_of(slot, i)];
 		uint64_t hits = 0;
 
-		event_object_count(slot->object, i, &hits);
+		perf_object_count(slot->object, i, &hits);
 		watch_counts_add(counts, row, hits);
 	}
 }
@@ -128,11 +128,11 @@ void locals_module_gone(struct locals *locals, struct wm_session *session, uint6
 static void close_all(struct locals *locals)
 {
 	for (unsigned int i = 0; i < locals->slot_count; i++) {
-		event_object_release(locals->slots[i].object);
+		perf_object_release(locals->slots[i].object);
 		locals->slots[i].object = NULL;
 	}
 	for (unsigned int i = 0; i < locals->group_count; i++) {
-		event_object_release(locals->groups[i].entry);
+		perf_object_release(locals->groups[i].entry);
 		locals->groups[i].entry = NULL;
 	}
 }
@@ -187,13 +187,12 @@ static void count_starved(const struct locals *locals, struct wm_session *sessio
 		struct watched_spec *watch = watched_result(session, group->spec);
 
 		for (unsigned int j = 0; j < group->asked.count && slot->object; j++)
-			watch->counts.starved += event_object_starved(slot->object, j);
+			watch->counts.starved += perf_object_starved(slot->object, j);
 	}
 	for (unsigned int i = 0; i < locals->group_count; i++)
 		if (locals->groups[i].entry)
 			watched_result(session, locals->groups[i].spec)
-				->counts.starved += event_object_starved(locals->groups[i].entry,
-									 0);
+				->counts.starved += perf_object_starved(locals->groups[i].entry, 0);
 }
 
 void locals_end(struct locals *locals, struct wm_session *session, struct process *process, int why)

@@ -22,7 +22,7 @@ struct group {
 	enum watch_kind kind;
 	struct frame_place place;
 	struct asked_watch asked; /* with addresses relative to the CFA */
-	struct event_object *entry;
+	struct perf_object *entry;
 	unsigned int frames;   /* how many it may have at once */
 	unsigned int lived;    /* frames that existed at the attach, and were watched */
 	unsigned int unplaced; /* frames that existed at the attach, and got no register */
@@ -33,7 +33,7 @@ struct slot {
 	struct locals *of;
 	unsigned int group, frame;
 	uint32_t numbers[WATCH_REGISTERS]; /* of its pieces' rows */
-	struct event_object *object;
+	struct perf_object *object;
 	uint32_t for_state; /* the state that its watches are being moved for */
 	uint64_t cfa;	    /* 0: parked */
 	int is_parked, is_dead;

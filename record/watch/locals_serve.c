@@ -96,10 +96,10 @@ static void move(struct slot *slot, uint32_t state, uint64_t cfa)
 	slot->cfa = err ? 0 : cfa;
 	locals_sources(slot, sources);
 	if (!err)
-		err = event_object_modify(slot->object, sources, EVENT_MODIFY_RUNNING, NULL,
-					  (struct detail){ 0 });
+		err = perf_object_modify(slot->object, sources, EVENT_MODIFY_RUNNING, NULL,
+					 (struct detail){ 0 });
 	slot->is_parked = err || !slot->cfa;
-	slot->is_dead = event_object_state(slot->object) != EVENT_ARMED;
+	slot->is_dead = perf_object_state(slot->object) != EVENT_ARMED;
 	/*
 	 * let a waiting thread continue unwatched; if the event object is dead, no thread may wait
 	 * again

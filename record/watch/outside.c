@@ -256,7 +256,7 @@ void outside_go(struct process *process)
 {
 	entry_go(&process->outside->entry);
 	if (process->outside->object)
-		event_object_let_stop(process->outside->object);
+		perf_object_let_stop(process->outside->object);
 }
 
 void outside_free(struct process *process)
@@ -333,8 +333,8 @@ int outside_ask(struct wm_session *session, struct process *process,
 							    process->number),
 				       .test_count = watch->options.test_count };
 	for (unsigned int i = 0; i < one->test_count && !err; i++)
-		err = watch_test_bind(&watch->options.tests[i], one->type, &one->tests[i],
-				      &trouble);
+		err = expression_test_bind(&watch->options.tests[i], one->type, &one->tests[i],
+					   &trouble);
 	if (!err && text[0])
 		err = make_event(session, process, about, text);
 	outside->count += !err;
@@ -365,7 +365,7 @@ int outside_table(struct watch_table **table)
 	return *table ? 0 : -errno;
 }
 
-int outside_armed(struct process *process, struct event_object *object, struct watch_table *table,
+int outside_armed(struct process *process, struct perf_object *object, struct watch_table *table,
 		  unsigned int flags)
 {
 	struct outside *outside = process->outside;
@@ -434,15 +434,15 @@ static uint64_t taken(const struct outside *outside)
  */
 static uint64_t lost_of(const struct outside *outside)
 {
-	uint64_t reported = taken(outside) + event_object_stray(outside->object), all = 0, hits;
+	uint64_t reported = taken(outside) + perf_object_stray(outside->object), all = 0, hits;
 
 	for (unsigned int i = 0; i < outside->count; i++)
-		if (!event_object_count(outside->object, i, &hits))
+		if (!perf_object_count(outside->object, i, &hits))
 			all += hits;
 	return all > reported ? all - reported : 0;
 }
 
-static void take(struct wm_session *session, struct process *process, int is_last)
+static void process_hits_take(struct wm_session *session, struct process *process, int is_last)
 {
 	struct outside *outside = process->outside;
 	uint64_t lost;
@@ -452,10 +452,10 @@ static void take(struct wm_session *session, struct process *process, int is_las
 	err = tell_modules(session, process);
 	if (err && !session->trace_error && session->writer)
 		session->trace_error = err;
-	event_object_drain(outside->object, is_last, outside_take, outside);
+	perf_object_drain(outside->object, is_last, outside_take, outside);
 	if (!outside->has_records)
 		return;
-	lost = is_last ? lost_of(outside) : event_object_lost(outside->object);
+	lost = is_last ? lost_of(outside) : perf_object_lost(outside->object);
 	if (lost > outside->lost) {
 		own_store_lose(outside->store, 0, lost - outside->lost);
 		outside->lost = lost;
@@ -470,7 +470,7 @@ static void follow(struct outside *outside)
 	if (now_ns - outside->followed_ns < FOLLOW_NS)
 		return;
 	outside->followed_ns = now_ns;
-	event_object_follow(outside->object, (struct detail){ NULL, 0 });
+	perf_object_follow(outside->object, (struct detail){ NULL, 0 });
 }
 
 static void note_uncovered(struct wm_session *session, const struct outside *outside)
@@ -479,7 +479,7 @@ static void note_uncovered(struct wm_session *session, const struct outside *out
 	size_t count;
 	uint64_t ns = 0;
 
-	all = event_object_uncovered(outside->object, &count);
+	all = perf_object_uncovered(outside->object, &count);
 	for (size_t i = 0; i < count; i++)
 		ns += all[i].last_ns - all[i].first_ns;
 	for (unsigned int i = 0; i < outside->count && ns; i++)
@@ -490,11 +490,12 @@ static void note_uncovered(struct wm_session *session, const struct outside *out
 /* Note how many children were not watched, unless the user asked not to follow children. */
 static void note_children(struct wm_session *session, const struct outside *outside)
 {
+	uint64_t forks = perf_object_forks(outside->object);
+
 	for (unsigned int i = 0; i < outside->count && session->options.follow != WM_FOLLOW_NONE;
 	     i++)
 		if (!i || outside->all[i].spec != outside->all[i - 1].spec)
-			watched_result(session, outside->all[i].spec)
-				->children += event_object_forks(outside->object);
+			watched_result(session, outside->all[i].spec)->children += forks;
 }
 
 /* Without records all hits were only counted, as the user asked. */
@@ -503,7 +504,7 @@ static void count_all(struct outside *outside)
 	for (unsigned int i = 0; i < outside->count; i++) {
 		struct watch_row *row = &outside->table->rows[outside->all[i].about.number];
 
-		if (!event_object_count(outside->object, i, &row->counted))
+		if (!perf_object_count(outside->object, i, &row->counted))
 			row->taken = row->counted;
 	}
 }
@@ -513,12 +514,12 @@ void outside_ended(struct wm_session *session, struct process *process)
 	struct outside *outside = process->outside;
 
 	if (outside->object && outside->code) {
-		take(session, process, 1);
+		process_hits_take(session, process, 1);
 		note_uncovered(session, outside);
 		note_children(session, outside);
 		for (unsigned int i = 0; i < outside->count; i++)
 			outside->table->rows[outside->all[i].about.number]
-				.dropped = event_object_stray_of(outside->object, i);
+				.dropped = perf_object_stray_of(outside->object, i);
 		if (!outside->has_records)
 			count_all(outside);
 	}
@@ -540,7 +541,7 @@ int outside_pump(struct wm_session *session, struct process *process, int *count
 	}
 	follow(outside);
 	before = taken(outside);
-	take(session, process, 0);
+	process_hits_take(session, process, 0);
 	*count = taken(outside) != before;
 	if (outside_code_is_gone(outside->code) && target_has_memory(process->pid))
 		return -WM_E_EVENT_EXEC;

@@ -25,7 +25,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-struct event_object;
+struct perf_object;
 struct event_source;
 struct process;
 struct watched_spec;
@@ -94,7 +94,7 @@ int outside_is_held(const struct process *process);
 unsigned int outside_flags(const struct wm_session *session, const struct process *process);
 
 /* The object is armed, and the rows have the values from before: take its hits from here on. */
-int outside_armed(struct process *process, struct event_object *object, struct watch_table *table,
+int outside_armed(struct process *process, struct perf_object *object, struct watch_table *table,
 		  unsigned int flags);
 
 /* The events are quiet: take the last hits. The event object is not used afterwards. */

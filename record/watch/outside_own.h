@@ -35,16 +35,16 @@ struct outside {
 	int has_records;	    /* 0: only counts are wanted */
 	uint64_t last_ns;	    /* of the last hit */
 	uint64_t lost;		    /* hits that the store counts as lost */
-	uint64_t followed_ns;	    /* when event_object_follow() last looked for new CPUs */
+	uint64_t followed_ns;	    /* when perf_object_follow() last looked for new CPUs */
 	struct loaded_id *reported; /* modules that the trace has */
 	size_t told_count, told_room;
-	struct event_object *object; /* while armed; owned by watching.c, as is the table */
+	struct perf_object *object; /* while armed; owned by watching.c, as is the table */
 	struct watch_table *table;
 	struct outside_watch all[EVENT_SOURCES_MAX];
 	unsigned int count;
 };
 
-/* Take one hit: a callback of event_object_drain(). `outside` is the struct outside. Returns 0. */
+/* Take one hit: a callback of perf_object_drain(). `outside` is the struct outside. Returns 0. */
 int outside_take(void *outside, const struct event_record *record);
 
 #endif

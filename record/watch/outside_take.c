@@ -86,13 +86,13 @@ static int is_wanted(const struct outside_watch *watch, const struct access_deco
 	int is_left_out = 0, any_uncertain = 0;
 
 	if (watch->type && watch->type->node_count && watch->about.bytes < 9) {
-		now = watch_type_bits(watch->type, &now);
-		old = watch_type_bits(watch->type, &old);
+		now = expression_type_bits(watch->type, &now);
+		old = expression_type_bits(watch->type, &old);
 	}
 	for (unsigned int i = 0; i < watch->test_count; i++) {
 		const struct watch_bound_test *test = &watch->tests[i];
 		int holds = (values->how & unknown[test->subject]) ||
-			    watch_test_holds(test, now, old, changed, tid);
+			    expression_test_holds(test, now, old, changed, tid);
 
 		if (!holds && !is_uncertain[test->subject])
 			return 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define NAP_US 500
+#define POLL_US 500
 #define SURE_NS UINT64_C(20000000)  /* without load, hits arrive long before that */
 #define MAX_NS UINT64_C(2000000000) /* even if threads were not scheduled in that time */
 #define RAN_NS UINT64_C(2000000)    /* enough for a handler, also if it is interrupted */
@@ -79,7 +79,7 @@ void pending_hits_wait(const struct process *process, int (*is_told)(void *data)
 		}
 		if (has_looked && !runners_left(&runners, process->pid))
 			break;
-		usleep(NAP_US);
+		usleep(POLL_US);
 		waited_ns = ticks_monotonic_ns() - began_ns;
 	}
 	free(runners.all);

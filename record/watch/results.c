@@ -58,9 +58,9 @@ static int type_place(struct watched_spec *one, struct watch_type *type, uint32_
 	struct watch_type *kept;
 
 	for (*index = 0; *index < one->type_count; ++*index) {
-		if (!watch_type_is_same(one->types[*index], type))
+		if (!expression_type_is_same(one->types[*index], type))
 			continue;
-		watch_type_release(type);
+		expression_type_release(type);
 		return 0;
 	}
 	if (array_grow(&one->types, &one->type_room, one->type_count + 1, sizeof(*one->types)))
@@ -79,7 +79,7 @@ int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_t
 	int err = type_place(one, type, &index);
 
 	if (err)
-		watch_type_release(type);
+		expression_type_release(type);
 	*type = (struct watch_type){ 0 };
 	if (err || index == type_index(one, process))
 		return err;
@@ -92,7 +92,7 @@ int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_t
 void watched_spec_release(struct watched_spec *one)
 {
 	for (size_t i = 0; i < one->type_count; i++) {
-		watch_type_release(one->types[i]);
+		expression_type_release(one->types[i]);
 		free(one->types[i]);
 	}
 	free(one->types);
@@ -156,7 +156,7 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 	uint64_t hits = 0, reported = row->taken + row->dropped;
 
 	follow_lock(watching->follow);
-	event_object_count(watching->object, source, &hits);
+	perf_object_count(watching->object, source, &hits);
 	follow_unlock(watching->follow);
 	hits -= one->before;
 	/* another session's event woke the handler after ours had stopped counting */

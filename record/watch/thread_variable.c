@@ -71,18 +71,18 @@ int thread_concerns(const struct wm_session *session, pid_t pid, const struct wa
 		if (p->pid == holder)
 			return 0;
 	if (holder > 0)
-		return watch_trouble_set(trouble, -WM_E_WATCH_NO_TID, 0, 0,
-					 "%d is a thread of process %ld", (int)tid, holder);
-	return watch_trouble_set(trouble, -WM_E_WATCH_NO_TID, 0, 0, "%d", (int)tid);
+		return expression_trouble_set(trouble, -WM_E_WATCH_NO_TID, 0, 0,
+					      "%d is a thread of process %ld", (int)tid, holder);
+	return expression_trouble_set(trouble, -WM_E_WATCH_NO_TID, 0, 0, "%d", (int)tid);
 }
 
 static int refuse(struct watch_trouble *trouble, pid_t tid, int err)
 {
 	if (err == -ESRCH)
-		return watch_trouble_set(trouble, -WM_E_WATCH_NO_TID, 0, 0, "%d", (int)tid);
+		return expression_trouble_set(trouble, -WM_E_WATCH_NO_TID, 0, 0, "%d", (int)tid);
 	if (err == -EPERM && target_status_number(tid, "TracerPid") > 0)
 		err = -WM_E_TRACED;
-	return watch_trouble_set(trouble, err, 0, 0, "of thread %d", (int)tid);
+	return expression_trouble_set(trouble, err, 0, 0, "of thread %d", (int)tid);
 }
 
 /*
@@ -100,11 +100,12 @@ static int owner_read(struct thread_owner *owner, const struct code_process *pro
 	 */
 	if (target_filters(owner->tid) > 0)
 		return refuse(trouble, owner->tid, -WM_E_SECCOMP);
-	err = watch_block_number(&owner->word, process, pointer, trouble);
+	err = expression_block_number(&owner->word, process, pointer, trouble);
 
 	if (!err && process->memory.read(process->memory.data, owner->word, &owner->number,
 					 sizeof(owner->number)))
-		err = watch_trouble_set(trouble, -WM_E_WATCH_BLOCKS, 0, 0, "its thread's number");
+		err = expression_trouble_set(trouble, -WM_E_WATCH_BLOCKS, 0, 0,
+					     "its thread's number");
 	if (!err && !owner->number)
 		err = refuse(trouble, owner->tid, -ESRCH);
 	return err;
@@ -125,7 +126,7 @@ int thread_find(struct thread_owner *owner, uint64_t *base, pid_t pid,
 	if (owner->tid != pid)
 		err = owner_read(owner, &process, *base, trouble);
 	if (!err && place->base == WATCH_IN_BLOCK)
-		err = watch_block_find(base, &process, place->module, *base, trouble);
+		err = expression_block_find(base, &process, place->module, *base, trouble);
 	return err;
 }
 

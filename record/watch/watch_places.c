@@ -98,14 +98,15 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 		return 1;
 	}
 	if (finding->process->outside)
-		err = watch_trouble_set(&trouble, -WM_E_WATCH_OPTION, 0, 0,
-					"from outside a local variable's frames are seen too late");
+		err = expression_trouble_set(
+			&trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"from outside a local variable's frames are seen too late");
 	else if (live_launches(finding->session))
-		err = watch_trouble_set(
+		err = expression_trouble_set(
 			&trouble, -WM_E_TRAIL_ASKED, 0, 0,
 			"soft: a local variable's function runs as a translation, elsewhere");
 	else if (spec->watch->options.thread)
-		err = watch_trouble_set(
+		err = expression_trouble_set(
 			&trouble, -WM_E_WATCH_OPTION, 0, 0,
 			"any thread may have its frames; to select the writer, use if=tid==TID");
 	if (!err)
@@ -124,14 +125,14 @@ static int find_bond(struct finding *finding, const struct watch_expr *expr,
 {
 	struct watch_bond *bond = &finding->bond;
 	int is_library = place->module && (!place->follow_count || expr->options.follows) &&
-			 !variable_is_program(place->module->file);
+			 !location_is_program(place->module->file);
 
 	free(result->library);
 	result->library = is_library ? strdup(place->module->file->path) : NULL;
 	*bond = (struct watch_bond){ .module = is_library ? place->module->base : 0 };
 	if (place->base != WATCH_IN_THREAD && place->base != WATCH_IN_BLOCK) {
 		if (expr->options.thread)
-			return watch_trouble_set(
+			return expression_trouble_set(
 				trouble, -WM_E_WATCH_OPTION, 0, 0,
 				"all threads share it, and thread= is for thread-local variables; to select the writer, use if=tid==TID");
 		return 0;
@@ -179,10 +180,10 @@ static void near_add(const struct finding *finding, const struct watch_expr *exp
 	size_t used = strlen(trouble->detail);
 
 	for (size_t i = 0; expr->name && i < finding->module_count; i++)
-		if (variable_is_program(finding->modules[i]->file) &&
-		    watch_expr_takes(expr, finding->modules[i]->file->path,
+		if (location_is_program(finding->modules[i]->file) &&
+		    expression_takes(expr, finding->modules[i]->file->path,
 				     &finding->modules[i]->file->aliases))
-			(void)watch_names(finding->modules[i], near_take, &near);
+			(void)expression_names(finding->modules[i], near_take, &near);
 	for (size_t i = 0; i < near.count; i++) {
 		if (used < sizeof(trouble->detail))
 			used += (size_t)snprintf(trouble->detail + used,
@@ -213,27 +214,28 @@ static int want_follow(struct finding *finding, const struct spec *spec,
 		       const struct watch_place *place, struct watch_trouble *trouble)
 {
 	if (finding->process->outside)
-		return watch_trouble_set(
+		return expression_trouble_set(
 			trouble, -WM_E_WATCH_OPTION, 0, 0,
 			"follow: from outside a pointer's change is seen too late");
 	if (finding->given_back)
-		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
-					 "follow: nothing becomes such a watch in place");
+		return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					      "follow: nothing becomes such a watch in place");
 	if (live_launches(finding->session))
-		return watch_trouble_set(
+		return expression_trouble_set(
 			trouble, -WM_E_WATCH_OPTION, 0, 0,
 			"follow: a soft trail's translation does not wait for registers to move");
 	return follow_plan_make(&finding->plan, &finding->asked, spec->watch, place, trouble);
 }
 
-int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
+int watch_finding_place(struct finding *finding, const struct spec *spec,
+			struct watched_spec *result)
 {
 	struct code_process process = loaded_process(&finding->list);
 	struct watch_place place = { 0 };
 	struct watch_trouble trouble = { 0 };
 	uint64_t address = 0, base = 0;
-	int err = watch_place_find(&place, spec->watch, finding->modules, finding->module_count,
-				   &trouble);
+	int err = expression_place_find(&place, spec->watch, finding->modules,
+					finding->module_count, &trouble);
 
 	/*
 	 * the named module may still be loaded; in a pass for newcomers a missing place is no error
@@ -256,10 +258,10 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 	else if (!err)
 		err = watch_place_address(&place, &process.memory, base, &address, &trouble);
 	if (!err && !finding->plan.pointers && !is_mapped(&process, address, place.bytes))
-		err = watch_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
-					(unsigned long long)address);
+		err = expression_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
+					     (unsigned long long)address);
 	if (err == -WM_E_WATCH_UNMAPPED && is_unrelocated(finding, &place))
-		err = watch_trouble_set(
+		err = expression_trouble_set(
 			&trouble, err, 0, 0,
 			"a static PIE relocates its pointers after its start: watch the pointer "
 			"itself, or attach with -p once it runs");
@@ -267,9 +269,10 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
 	if (!err &&
 	    count_pieces(finding) + finding->asked.count - finding->given_back > EVENT_SOURCES_MAX)
-		err = watch_trouble_set(&trouble, -WM_E_WATCH_LARGE, 0, 0,
-					"with the watches before it, it would be the %uth register",
-					count_pieces(finding) + finding->asked.count);
+		err = expression_trouble_set(
+			&trouble, -WM_E_WATCH_LARGE, 0, 0,
+			"with the watches before it, it would be the %uth register",
+			count_pieces(finding) + finding->asked.count);
 	if (!err) {
 		for (unsigned int i = 0; i < finding->asked.count; i++) {
 			finding->asked.about[i].owner = finding->bond.owner.word;
@@ -323,7 +326,7 @@ static int find_spec(struct finding *finding, size_t spec)
 	struct watched_spec *result;
 	int err;
 
-	if (!outside_wants(finding->process, about->watch) || finding_has(finding, spec) ||
+	if (!outside_wants(finding->process, about->watch) || watch_finding_has(finding, spec) ||
 	    (finding->wants && !finding->wants(finding, spec)))
 		return 0;
 	err = thread_concerns(session, finding->process->pid, about->watch, &trouble);
@@ -332,13 +335,13 @@ static int find_spec(struct finding *finding, size_t spec)
 	if (err <= 0)
 		return 0;
 	result = watched_result(session, spec);
-	err = result ? finding_place(finding, about, result) : -ENOMEM;
+	err = result ? watch_finding_place(finding, about, result) : -ENOMEM;
 	if (!err)
 		err = watching_ask(finding, spec);
 	return err > 0 ? 0 : err;
 }
 
-int finding_open(struct finding *finding)
+int watch_finding_open(struct finding *finding)
 {
 	int err = loaded_read(&finding->list, finding->process->pid);
 
@@ -354,7 +357,7 @@ int finding_open(struct finding *finding)
 	return refuse_go(finding);
 }
 
-void finding_close(struct finding *finding)
+void watch_finding_close(struct finding *finding)
 {
 	set_pulse(finding, (struct code_pulse){ 0 });
 	free(finding->modules);
@@ -375,7 +378,7 @@ static int is_told(const struct process *process, const struct loaded *loaded)
 	return is;
 }
 
-int finding_tell_modules(const struct finding *finding)
+int watch_finding_tell_modules(const struct finding *finding)
 {
 	struct process *process = finding->process;
 	int err = 0;
@@ -396,10 +399,10 @@ int finding_tell_modules(const struct finding *finding)
 	return err;
 }
 
-int finding_all(struct finding *finding)
+int watch_finding_all(struct finding *finding)
 {
 	struct wm_session *session = finding->session;
-	int err = finding_open(finding);
+	int err = watch_finding_open(finding);
 
 	for (size_t i = 0; i < session->specs->count && !err; i++)
 		err = find_spec(finding, i);
@@ -448,7 +451,7 @@ static int wait_for_agent(struct finding *finding)
 	return finding->process->watch.table ? 0 : -WM_E_PROTOCOL;
 }
 
-int finding_wait(struct finding *finding)
+int watch_finding_wait(struct finding *finding)
 {
 	struct watch_state *state = &finding->process->watch;
 	int err = finding->process->outside ? outside_table(&state->table)

@@ -134,9 +134,9 @@ static int arm(struct finding *finding, struct watching *watching)
 		sources[i] = watched_source(watching, &watching->all[i], spec->watch->kind,
 					    spec->text);
 	}
-	err = event_object_new(&watching->object, &request, detail);
+	err = perf_object_new(&watching->object, &request, detail);
 	if (!err)
-		err = event_object_arm(watching->object, detail);
+		err = perf_object_arm(watching->object, detail);
 	if (!err && watching->follow)
 		err = follow_serve(watching);
 	if (!err && finding->process->outside)
@@ -176,9 +176,9 @@ static void note_armed(struct wm_session *session, const struct process *process
 	unsigned int threads = 0;
 
 	follow_lock(watching->follow);
-	if (!event_object_coverage(watching->object, &coverage)) {
+	if (!perf_object_coverage(watching->object, &coverage)) {
 		threads = coverage.opened + coverage.inherited;
-		event_coverage_release(&coverage);
+		perf_coverage_release(&coverage);
 	}
 	follow_unlock(watching->follow);
 	for (unsigned int i = 0; i < watching->count; i++) {
@@ -233,7 +233,7 @@ static void unask(struct process *process, const struct watching *watching)
 static void free_one(struct watching *watching)
 {
 	follow_release(watching->follow);
-	event_object_release(watching->object);
+	perf_object_release(watching->object);
 	for (unsigned int i = 0; i < EVENT_SOURCES_MAX; i++)
 		free(watching->asked[i]);
 	free(watching);
@@ -256,16 +256,16 @@ static int find_and_arm(struct finding *finding)
 	int err = 0;
 
 	if (finding->parent)
-		err = finding_ask_parents(finding);
+		err = watch_finding_ask_parents(finding);
 	if (!err)
-		err = finding_all(finding);
+		err = watch_finding_all(finding);
 	if (!err && !finding->process->outside && !finding->process->watch.has_modules) {
-		err = finding_tell_modules(finding);
+		err = watch_finding_tell_modules(finding);
 		finding->process->watch.has_modules = !err;
 	}
-	finding_close(finding);
+	watch_finding_close(finding);
 	if (!err && (finding->fresh || finding->locals))
-		err = finding_wait(finding);
+		err = watch_finding_wait(finding);
 	for (struct watching *w = finding->fresh; w && !err; w = w->next)
 		err = arm(finding, w);
 	if (!err && finding->locals)
@@ -289,7 +289,7 @@ static int settle_pass(struct finding *finding, int err)
 		if (err) {
 			follow_stop(one->follow);
 			if (one->object)
-				event_object_disarm(one->object);
+				perf_object_disarm(one->object);
 			unask(process, one);
 			free_one(one);
 		} else {
@@ -401,7 +401,7 @@ void watching_end_one(struct wm_session *session, struct process *process,
 	struct watching **at = &process->watching;
 
 	follow_stop(watching->follow);
-	event_object_quiet(watching->object);
+	perf_object_quiet(watching->object);
 	if (process->outside)
 		outside_ended(session, process);
 	else
@@ -413,10 +413,10 @@ void watching_end_one(struct wm_session *session, struct process *process,
 		watched_count(watching, i, &result->counts);
 		if (!i && watching->follow)
 			follow_describe(watching->follow, result);
-		result->counts.starved += event_object_starved(watching->object, i);
+		result->counts.starved += perf_object_starved(watching->object, i);
 		result->lost = why ? why : result->lost;
 	}
-	event_object_disarm(watching->object);
+	perf_object_disarm(watching->object);
 	unask(process, watching);
 	while (*at != watching)
 		at = &(*at)->next;

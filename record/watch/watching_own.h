@@ -40,7 +40,7 @@ struct watch_bond {
 struct watching {
 	struct watching *next;
 	struct watch_bond bond;
-	struct event_object *object;
+	struct perf_object *object;
 	struct watch_table *table; /* the process's */
 	pid_t pid;
 	uint32_t magic; /* 0: from outside, without signals */
@@ -81,48 +81,49 @@ struct finding {
 };
 
 /* Whether a process has a spec: the first also looks at the pass, not only at what is armed. */
-int finding_has(const struct finding *finding, size_t spec);
+int watch_finding_has(const struct finding *finding, size_t spec);
 int watching_has(const struct process *process, size_t spec);
 
 /*
- * Read the modules of the process. Call finding_close() in any case. Returns 0 or an error, with
- * the session's detail.
+ * Read the modules of the process. Call watch_finding_close() in any case. Returns 0 or an error,
+ * with the session's detail.
  */
-int finding_open(struct finding *finding);
-void finding_close(struct finding *finding);
+int watch_finding_open(struct finding *finding);
+void watch_finding_close(struct finding *finding);
 
 /*
  * Give the session the modules that were loaded before the agent began to report them, since a
  * store may come from any of them. Skips those that it has. Call it between open and close. Returns
  * 0 or an error.
  */
-int finding_tell_modules(const struct finding *finding);
+int watch_finding_tell_modules(const struct finding *finding);
 
 /*
- * finding_open(), then make requests for all wanted specs. 0 or an error, with the session's
+ * watch_finding_open(), then make requests for all wanted specs. 0 or an error, with the session's
  * detail.
  */
-int finding_all(struct finding *finding);
+int watch_finding_all(struct finding *finding);
 
 /*
  * Find an expression's value in the process and fill in finding->asked, the requests for the agent.
  * Returns 0; 1 if this process has nothing to request; or an error, with the session's detail.
  */
-int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result);
+int watch_finding_place(struct finding *finding, const struct spec *spec,
+			struct watched_spec *result);
 
 /*
- * Send the request for one piece, as row `number`, with the event id of row `event`. finding_wait()
- * waits until the agent has answered all. Both return 0 or an error.
+ * Send the request for one piece, as row `number`, with the event id of row `event`.
+ * watch_finding_wait() waits until the agent has answered all. Both return 0 or an error.
  */
-int finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
-		uint32_t number, uint32_t event);
-int finding_wait(struct finding *finding);
+int watch_finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
+		      uint32_t number, uint32_t event);
+int watch_finding_wait(struct finding *finding);
 
 /* Request the parent's watches for a forked child, at the same addresses. 0 or an error. */
-int finding_ask_parents(struct finding *finding);
+int watch_finding_ask_parents(struct finding *finding);
 
 /* An unused row's number; clears the row. */
-uint32_t finding_number(const struct finding *finding);
+uint32_t watch_finding_number(const struct finding *finding);
 
 /* The kernel event for a piece. */
 struct event_source watched_source(const struct watching *watching, const struct watched *one,

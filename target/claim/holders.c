@@ -116,7 +116,7 @@ static int row_add(void *data, const struct ledger_head *head, const struct ledg
 static int folder_add(struct claim_list *list, const char *path, uid_t uid)
 {
 	struct adding adding = { .list = list };
-	int fd = place_open(path, uid), err;
+	int fd = socket_place_open(path, uid), err;
 	DIR *dir = NULL;
 
 	/* another user has made the folder: this user's is elsewhere (base/socketdir.h) */
@@ -146,7 +146,7 @@ int claim_list_read(struct claim_list *list, uid_t uid, pid_t pid)
 	char dir[SOCKETDIR_BYTES];
 	int first = 0;
 
-	for (unsigned int which = 0; !place_candidate(pid, uid, which, dir); which++) {
+	for (unsigned int which = 0; !socket_place_candidate(pid, uid, which, dir); which++) {
 		int err = folder_add(list, dir, uid);
 
 		first = first ? first : err;

@@ -95,7 +95,8 @@ int ledger_trouble(struct ledger *ledger, char *path, size_t bytes)
 static int file_make(struct ledger *ledger, struct part *part, pid_t pid)
 {
 	char dir[SOCKETDIR_BYTES] = "";
-	int err = part->uid == geteuid() ? place_own(dir) : place_of(pid, part->uid, dir);
+	int err = part->uid == geteuid() ? socket_place_own(dir)
+					 : socket_place_of(pid, part->uid, dir);
 
 	snprintf(part->file.path, sizeof(part->file.path), "%s", dir);
 	return err ? err : ledger_file_make(&part->file, dir, part->uid, &ledger->self);

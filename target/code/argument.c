@@ -430,7 +430,7 @@ static int parameter_take(const struct taking *taking, Dwarf_Die *parameter)
 	err = parameter_read(taking->frame, taking->function, parameter, &type, value);
 	if (err != -ENOMEM)
 		err = taking->take(name, err ? NULL : &type, err ? NULL : value, taking->data);
-	watch_type_release(&type);
+	expression_type_release(&type);
 	return err;
 }
 

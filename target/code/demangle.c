@@ -19,7 +19,7 @@ struct output {
  * A short hostile name can expand to gigabytes: when the room is full, we leave. The callback
  * variants of the demanglers keep all they have on the stack, so leaving leaks nothing.
  */
-static void take(const char *part, size_t bytes, void *data)
+static void part_take(const char *part, size_t bytes, void *data)
 {
 	struct output *output = data;
 
@@ -45,11 +45,11 @@ int code_demangle(const char *name, int with_parameters, char *text, size_t byte
 	if (setjmp(output.full))
 		return 0;
 	/* Rust's older names are C++'s with a hash behind. */
-	if (rust_demangle_callback(name, options, take, &output) && *text)
+	if (rust_demangle_callback(name, options, part_take, &output) && *text)
 		return 1;
 	output.used = 0;
 	*text = 0;
-	return cplus_demangle_v3_callback(name, options, take, &output) && *text;
+	return cplus_demangle_v3_callback(name, options, part_take, &output) && *text;
 }
 
 /* ---- for people ---- */

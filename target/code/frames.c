@@ -40,14 +40,14 @@ static struct bytes bytes_at(const struct image *image, uint64_t address)
 /* The entry that begins here, without its length. Returns false at the table's end. */
 static bool entry_next(struct bytes *table, struct bytes *entry)
 {
-	uint64_t length = bytes_fixed(table, 4);
+	uint64_t length = pointer_bytes_fixed(table, 4);
 
 	if (length == 0xffffffff)
-		length = bytes_fixed(table, 8);
+		length = pointer_bytes_fixed(table, 8);
 	if (!length || table->is_over)
 		return false;
 	*entry = *table;
-	bytes_skip(table, length);
+	pointer_bytes_skip(table, length);
 	entry->end = table->at;
 	return !table->is_over;
 }
@@ -59,14 +59,14 @@ static void augmentation_read(struct cie *cie, struct bytes *from, const char *t
 
 		switch (*text) {
 		case 'R':
-			cie->fde_encoding = (uint8_t)bytes_fixed(from, 1);
+			cie->fde_encoding = (uint8_t)pointer_bytes_fixed(from, 1);
 			break;
 		case 'L':
-			cie->lsda_encoding = (uint8_t)bytes_fixed(from, 1);
+			cie->lsda_encoding = (uint8_t)pointer_bytes_fixed(from, 1);
 			break;
 		case 'P':
-			encoding = (uint8_t)bytes_fixed(from, 1);
-			bytes_pointer(from, encoding & 0x0f);
+			encoding = (uint8_t)pointer_bytes_fixed(from, 1);
+			pointer_bytes_pointer(from, encoding & 0x0f);
 			break;
 		case 'S':
 			cie->is_signal = true;
@@ -93,24 +93,24 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
 	 * function
 	 */
 	if (!entry_next(&table, &from) || from.end - from.at > CIE_MAX_BYTES ||
-	    bytes_fixed(&from, 4) != 0)
+	    pointer_bytes_fixed(&from, 4) != 0)
 		return;
-	version = (uint8_t)bytes_fixed(&from, 1);
+	version = (uint8_t)pointer_bytes_fixed(&from, 1);
 	text = (const char *)from.at;
-	while (bytes_fixed(&from, 1) != 0)
+	while (pointer_bytes_fixed(&from, 1) != 0)
 		;
 	if (from.is_over || (version != 1 && version != 3))
 		return;
-	bytes_uleb(&from);
-	cie->data_align = bytes_sleb(&from);
-	if ((version == 1 ? bytes_fixed(&from, 1) : bytes_uleb(&from)) != RIP)
+	pointer_bytes_uleb(&from);
+	cie->data_align = pointer_bytes_sleb(&from);
+	if ((version == 1 ? pointer_bytes_fixed(&from, 1) : pointer_bytes_uleb(&from)) != RIP)
 		return;
 	cie->is_good = true;
 	if (*text == 'z') {
-		uint64_t bytes = bytes_uleb(&from);
+		uint64_t bytes = pointer_bytes_uleb(&from);
 
 		cie->rules = from;
-		bytes_skip(&cie->rules, bytes);
+		pointer_bytes_skip(&cie->rules, bytes);
 		cie->has_sizes = true;
 		augmentation_read(cie, &from, text + 1);
 	} else {
@@ -133,43 +133,43 @@ static bool rule_run(struct bytes *from, uint8_t rule, int64_t data_align,
 	case DW_CFA_nop:
 		return true;
 	case DW_CFA_def_cfa:
-		reg = bytes_uleb(from);
-		offset = bytes_uleb(from);
+		reg = pointer_bytes_uleb(from);
+		offset = pointer_bytes_uleb(from);
 		state->cfa_is_plain = reg == RSP && offset == 8;
 		return true;
 	case DW_CFA_def_cfa_offset:
-		state->cfa_is_plain = bytes_uleb(from) == 8;
+		state->cfa_is_plain = pointer_bytes_uleb(from) == 8;
 		return true;
 	case DW_CFA_offset_extended:
 	case DW_CFA_val_offset:
-		reg = bytes_uleb(from);
-		offset = bytes_uleb(from);
+		reg = pointer_bytes_uleb(from);
+		offset = pointer_bytes_uleb(from);
 		if (reg == RIP)
 			state->ra_is_plain = rule == DW_CFA_offset_extended &&
 					     (int64_t)offset * data_align == -8;
 		return true;
 	case DW_CFA_def_cfa_expression:
 		state->cfa_is_plain = false;
-		bytes_skip(from, bytes_uleb(from));
+		pointer_bytes_skip(from, pointer_bytes_uleb(from));
 		return true;
 	case DW_CFA_expression:
 	case DW_CFA_val_expression:
-		if (bytes_uleb(from) == RIP)
+		if (pointer_bytes_uleb(from) == RIP)
 			state->ra_is_plain = false;
-		bytes_skip(from, bytes_uleb(from));
+		pointer_bytes_skip(from, pointer_bytes_uleb(from));
 		return true;
 	case DW_CFA_undefined:
 	case DW_CFA_same_value:
-		if (bytes_uleb(from) == RIP)
+		if (pointer_bytes_uleb(from) == RIP)
 			state->ra_is_plain = false;
 		return true;
 	case DW_CFA_register:
-		if (bytes_uleb(from) == RIP)
+		if (pointer_bytes_uleb(from) == RIP)
 			state->ra_is_plain = false;
-		bytes_uleb(from);
+		pointer_bytes_uleb(from);
 		return true;
 	case DW_CFA_GNU_args_size:
-		bytes_uleb(from);
+		pointer_bytes_uleb(from);
 		return true;
 	case DW_CFA_remember_state:
 	case DW_CFA_restore_state:
@@ -183,14 +183,14 @@ static bool rule_run(struct bytes *from, uint8_t rule, int64_t data_align,
 static void rules_run(struct bytes from, int64_t data_align, struct entry_state *state)
 {
 	while (from.at < from.end && !from.is_over) {
-		uint8_t rule = (uint8_t)bytes_fixed(&from, 1);
+		uint8_t rule = (uint8_t)pointer_bytes_fixed(&from, 1);
 		uint64_t offset;
 
 		switch (rule & 0xc0) {
 		case DW_CFA_advance_loc:
 			return;
 		case DW_CFA_offset:
-			offset = bytes_uleb(&from);
+			offset = pointer_bytes_uleb(&from);
 			if ((rule & 0x3f) == RIP)
 				state->ra_is_plain = (int64_t)offset * data_align == -8;
 			continue;
@@ -212,17 +212,17 @@ static int frame_add(struct frames *frames, const struct image *image, const str
 	struct frame frame = { .is_signal = cie->is_signal };
 	struct bytes rules;
 
-	frame.start = bytes_pointer(&fde, cie->fde_encoding);
-	frame.end = frame.start + bytes_pointer(&fde, cie->fde_encoding & 0x0f);
+	frame.start = pointer_bytes_pointer(&fde, cie->fde_encoding);
+	frame.end = frame.start + pointer_bytes_pointer(&fde, cie->fde_encoding & 0x0f);
 	if (fde.is_over || !frame.start || frame.end <= frame.start ||
 	    !image_code_at(image, frame.start))
 		return 0;
 	if (cie->has_sizes) {
-		uint64_t bytes = bytes_uleb(&fde);
+		uint64_t bytes = pointer_bytes_uleb(&fde);
 
 		rules = fde;
-		bytes_skip(&rules, bytes);
-		frame.lsda = bytes_pointer(&fde, cie->lsda_encoding);
+		pointer_bytes_skip(&rules, bytes);
+		frame.lsda = pointer_bytes_pointer(&fde, cie->lsda_encoding);
 	} else {
 		rules = fde;
 	}
@@ -254,7 +254,7 @@ int frames_read(struct frames *frames, const struct image *image)
 	table = bytes_at(image, image->frames);
 	while (!err && table.address < image->frames_end && entry_next(&table, &entry)) {
 		uint64_t self = entry.address;
-		uint64_t back = bytes_fixed(&entry, 4);
+		uint64_t back = pointer_bytes_fixed(&entry, 4);
 
 		if (!back)
 			continue;
@@ -301,13 +301,13 @@ int frames_landing_pads(const struct image *image, const struct frame *frame,
 
 	if (!frame->lsda)
 		return 0;
-	encoding = (uint8_t)bytes_fixed(&from, 1);
+	encoding = (uint8_t)pointer_bytes_fixed(&from, 1);
 	if (encoding != POINTER_OMIT)
-		base = bytes_pointer(&from, encoding);
-	if (bytes_fixed(&from, 1) != POINTER_OMIT)
-		bytes_uleb(&from);
-	encoding = (uint8_t)bytes_fixed(&from, 1);
-	bytes = bytes_uleb(&from);
+		base = pointer_bytes_pointer(&from, encoding);
+	if (pointer_bytes_fixed(&from, 1) != POINTER_OMIT)
+		pointer_bytes_uleb(&from);
+	encoding = (uint8_t)pointer_bytes_fixed(&from, 1);
+	bytes = pointer_bytes_uleb(&from);
 	/*
 	 * a call takes 2 bytes, what is said of it 16 at most: more is forged, and would be read
 	 * for long
@@ -319,10 +319,10 @@ int frames_landing_pads(const struct image *image, const struct frame *frame,
 	while (from.at < from.end && !from.is_over) {
 		uint64_t landing;
 
-		bytes_pointer(&from, encoding & 0x0f);
-		bytes_pointer(&from, encoding & 0x0f);
-		landing = bytes_pointer(&from, encoding & 0x0f);
-		bytes_uleb(&from);
+		pointer_bytes_pointer(&from, encoding & 0x0f);
+		pointer_bytes_pointer(&from, encoding & 0x0f);
+		landing = pointer_bytes_pointer(&from, encoding & 0x0f);
+		pointer_bytes_uleb(&from);
 		if (landing && !from.is_over)
 			pad(base + landing, data);
 	}

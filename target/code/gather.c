@@ -44,7 +44,7 @@ static void lea_add(struct gather *gather, uint64_t at, uint64_t target)
 static void guess_add(struct gather *gather, uint64_t address)
 {
 	if (sweep_part_at(gather->sweep, address))
-		address_add(gather, &gather->guesses, address);
+		sweep_address_add(gather, &gather->guesses, address);
 }
 
 /* In a program that isn't position-independent numbers may be addresses. */
@@ -68,7 +68,7 @@ static void insn_take(struct gather *gather, const ZydisDecodedInstruction *insn
 	uint64_t next = at + insn->length;
 
 	if (raw->imm[0].is_relative) {
-		gather_target(gather, next + (uint64_t)raw->imm[0].value.s);
+		sweep_gather_target(gather, next + (uint64_t)raw->imm[0].value.s);
 		return;
 	}
 	if (insn->attributes & ZYDIS_ATTRIB_HAS_MODRM) {
@@ -76,13 +76,13 @@ static void insn_take(struct gather *gather, const ZydisDecodedInstruction *insn
 			uint64_t target = next + (uint64_t)raw->disp.value;
 
 			if (insn->mnemonic == ZYDIS_MNEMONIC_LEA) {
-				gather_target(gather, target);
+				sweep_gather_target(gather, target);
 				lea_add(gather, at, target);
 			}
 		} else if (insn->mnemonic == ZYDIS_MNEMONIC_JMP && raw->modrm.mod == 3) {
-			address_add(gather, &gather->jumps, at);
+			sweep_address_add(gather, &gather->jumps, at);
 		} else if (insn->mnemonic == ZYDIS_MNEMONIC_ENDBR64) {
-			gather_target(gather, at);
+			sweep_gather_target(gather, at);
 		}
 	}
 	if (gather->sweep->image.is_fixed)
@@ -183,7 +183,7 @@ void gather_code(struct gather *gather)
 			stretch_take(gather, &stretch);
 		}
 	}
-	address_sort(&gather->jumps);
+	sweep_address_sort(&gather->jumps);
 	/* suspected ones come out of order */
 	if (gather->lea_count)
 		qsort(gather->leas, gather->lea_count, sizeof(*gather->leas), lea_order);
@@ -201,7 +201,7 @@ static void relocations_take(struct gather *gather)
 			continue;
 		if (ELF64_R_TYPE(rela.r_info) == R_X86_64_RELATIVE ||
 		    ELF64_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
-			gather_target(gather, (uint64_t)rela.r_addend);
+			sweep_gather_target(gather, (uint64_t)rela.r_addend);
 	}
 }
 
@@ -221,7 +221,7 @@ static void guess_take(struct gather *gather, uint64_t address)
 						       part->range.end - before, &insn)) &&
 	    before + insn.length > address)
 		return;
-	gather_target(gather, address);
+	sweep_gather_target(gather, address);
 }
 
 /* What the words of a range say has been taken otherwise, or means nothing. */

@@ -38,35 +38,36 @@ struct gather {
 	int err; /* the first that happened: of memory, or that the file's owner has had enough */
 };
 
-void address_add(struct gather *gather, struct address_list *list, uint64_t address);
-void address_sort(struct address_list *list); /* and each once */
+void sweep_address_add(struct gather *gather, struct address_list *list, uint64_t address);
+void sweep_address_sort(struct address_list *list); /* and each once */
 
 /* Something may enter at an address; nothing is done where that is no code. */
-void gather_target(struct gather *gather, uint64_t address);
+void sweep_gather_target(struct gather *gather, uint64_t address);
 
 /*
  * Unpatchable: markers' sites, restartable sequences, some functions by their names
  * (unpatchable.c).
  */
-void gather_taboos(struct gather *gather, struct code_file *file,
-		   const struct code_symbols *symbols);
+void unpatchable_gather(struct gather *gather, struct code_file *file,
+			const struct code_symbols *symbols);
 
 /* Add one to the sweep's imports. */
-void gather_import(struct gather *gather, struct sweep_import import);
+void imports_gather_one(struct gather *gather, struct sweep_import import);
 
 /* Whether it is libc or belongs to it. */
-bool gather_is_library(const struct image *image);
+bool unpatchable_is_library(const struct image *image);
 
 /* Of libc's functions that look at their return address, by their names without underscores. */
-bool gather_name_looks(const char *name);
+bool unpatchable_name_looks(const char *name);
 
 /*
- * The words that the loader fills with addresses of functions (imports.c). After gather_taboos().
+ * The words that the loader fills with addresses of functions (imports.c). After
+ * unpatchable_gather().
  */
-void gather_imports(struct gather *gather);
+void imports_gather(struct gather *gather);
 
 /* Which function that looks at its return address a pointer may lead to. After gather_code(). */
-void gather_pointers(struct gather *gather);
+void imports_gather_pointers(struct gather *gather);
 
 /* Decode all code: starts, targets of branches and of computed addresses, leas, jumps. */
 void gather_code(struct gather *gather);
@@ -78,6 +79,6 @@ void gather_words(struct gather *gather);
  * Tables of jumps; functions whose jumps aren't understood become doubts. After all others
  * (jump_table.c).
  */
-void gather_tables(struct gather *gather);
+void jump_table_gather(struct gather *gather);
 
 #endif

@@ -11,7 +11,7 @@
 
 #define LOOKERS_MAX 64 /* more are forged, or one of them has a pointer to it */
 
-void gather_import(struct gather *gather, struct sweep_import import)
+void imports_gather_one(struct gather *gather, struct sweep_import import)
 {
 	struct sweep *sweep = gather->sweep;
 
@@ -46,7 +46,7 @@ static void import_take(struct gather *gather, const Elf64_Rela *rela)
 		/* that of an indirect function is of what chooses it */
 		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC)
 			import.address = symbol.st_value;
-	} else if (gather_name_looks(import.name + strspn(import.name, "_"))) {
+	} else if (unpatchable_name_looks(import.name + strspn(import.name, "_"))) {
 		import.looks = true;
 		import.profiles = strstr(import.name, "mcount") || strstr(import.name, "fentry") ||
 				  strstr(import.name, "acktrace");
@@ -55,7 +55,7 @@ static void import_take(struct gather *gather, const Elf64_Rela *rela)
 	}
 	import.is_pointer = ELF64_R_TYPE(rela->r_info) == R_X86_64_64 ||
 			    (symbol.st_shndx == SHN_UNDEF && symbol.st_value);
-	gather_import(gather, import);
+	imports_gather_one(gather, import);
 }
 
 static void table_take(struct gather *gather, uint64_t table, uint64_t bytes)
@@ -78,7 +78,7 @@ static int import_order(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-void gather_imports(struct gather *gather)
+void imports_gather(struct gather *gather)
 {
 	struct sweep *sweep = gather->sweep;
 	const struct image *image = &sweep->image;
@@ -140,7 +140,7 @@ static void lookers_find(struct gather *gather, struct address_list *lookers)
 			if (frame && !is_looker(lookers, frame->start) &&
 			    tail_looks(sweep, lookers, gather->tails[i].target) &&
 			    !is_stub(gather, frame->start))
-				address_add(gather, lookers, frame->start);
+				sweep_address_add(gather, lookers, frame->start);
 		}
 	} while (lookers->count > before && !gather->err);
 }
@@ -186,7 +186,7 @@ static bool has_pointer(const struct gather *gather, const struct address_list *
 	return is_in_data(gather, lookers);
 }
 
-void gather_pointers(struct gather *gather)
+void imports_gather_pointers(struct gather *gather)
 {
 	struct sweep *sweep = gather->sweep;
 	struct address_list lookers = { 0 };

@@ -84,7 +84,8 @@ static void name_find(Dwarf_Die *die, struct code_inlined *inlined)
 }
 
 /* `skeleton`: the unit in the module's file, which has the folder. */
-static void take(Dwarf_Die *skeleton, Dwarf_Die *unit, Dwarf_Die *die, struct code_inlined *inlined)
+static void inlined_take(Dwarf_Die *skeleton, Dwarf_Die *unit, Dwarf_Die *die,
+			 struct code_inlined *inlined)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Files *files;
@@ -122,7 +123,7 @@ size_t code_inlined_at(struct code_file *file, uint64_t address,
 	     i < SCOPES_MAX && count < CODE_INLINED_MAX && !scope_at(&scope, pc, &inner); i++) {
 		scope = inner;
 		if (dwarf_tag(&scope) == DW_TAG_inlined_subroutine)
-			take(&skeleton, &unit, &scope, &all[count++]);
+			inlined_take(&skeleton, &unit, &scope, &all[count++]);
 	}
 	for (size_t i = 0; i < count / 2; i++) {
 		struct code_inlined outer = all[i];

@@ -51,7 +51,7 @@ static size_t table_take(struct gather *gather, uint64_t table, uint64_t base, u
 	for (uint64_t at = table; at < end && count < ENTRIES_MAX; at += 4, count++) {
 		if (!entry_read(gather->sweep, at, base, within, &address))
 			break;
-		gather_target(gather, address);
+		sweep_gather_target(gather, address);
 	}
 	return count;
 }
@@ -73,9 +73,9 @@ static void tables_find(struct gather *gather, struct address_list *tables)
 
 		if (!sweep_part_at(gather->sweep, target) &&
 		    entry_read(gather->sweep, target, target, NULL, &address))
-			address_add(gather, tables, target);
+			sweep_address_add(gather, tables, target);
 	}
-	address_sort(tables);
+	sweep_address_sort(tables);
 	for (size_t i = 0; i < tables->count; i++)
 		table_take(gather, tables->all[i], tables->all[i],
 			   i + 1 < tables->count ? tables->all[i + 1] : UINT64_MAX, NULL);
@@ -315,7 +315,7 @@ static void jumps_take(struct gather *gather, const struct address_list *tables)
 	}
 }
 
-void gather_tables(struct gather *gather)
+void jump_table_gather(struct gather *gather)
 {
 	struct address_list tables = { 0 };
 	struct sweep *sweep = gather->sweep;

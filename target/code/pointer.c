@@ -4,7 +4,7 @@
 #include <dwarf.h>
 #include <string.h>
 
-uint64_t bytes_fixed(struct bytes *from, size_t bytes)
+uint64_t pointer_bytes_fixed(struct bytes *from, size_t bytes)
 {
 	uint64_t value = 0;
 
@@ -18,12 +18,12 @@ uint64_t bytes_fixed(struct bytes *from, size_t bytes)
 	return value;
 }
 
-uint64_t bytes_uleb(struct bytes *from)
+uint64_t pointer_bytes_uleb(struct bytes *from)
 {
 	uint64_t value = 0;
 
 	for (unsigned int shift = 0; !from->is_over; shift += 7) {
-		uint64_t byte = bytes_fixed(from, 1);
+		uint64_t byte = pointer_bytes_fixed(from, 1);
 
 		if (shift < 64)
 			value |= (byte & 0x7f) << shift;
@@ -33,12 +33,12 @@ uint64_t bytes_uleb(struct bytes *from)
 	return 0;
 }
 
-int64_t bytes_sleb(struct bytes *from)
+int64_t pointer_bytes_sleb(struct bytes *from)
 {
 	uint64_t value = 0;
 
 	for (unsigned int shift = 0; !from->is_over;) {
-		uint64_t byte = bytes_fixed(from, 1);
+		uint64_t byte = pointer_bytes_fixed(from, 1);
 
 		if (shift < 64)
 			value |= (byte & 0x7f) << shift;
@@ -52,7 +52,7 @@ int64_t bytes_sleb(struct bytes *from)
 	return 0;
 }
 
-void bytes_skip(struct bytes *from, uint64_t bytes)
+void pointer_bytes_skip(struct bytes *from, uint64_t bytes)
 {
 	if (from->is_over || (uint64_t)(from->end - from->at) < bytes) {
 		from->is_over = true;
@@ -68,25 +68,25 @@ static uint64_t pointer_value(struct bytes *from, uint8_t format)
 	case DW_EH_PE_absptr:
 	case DW_EH_PE_udata8:
 	case DW_EH_PE_sdata8:
-		return bytes_fixed(from, 8);
+		return pointer_bytes_fixed(from, 8);
 	case DW_EH_PE_uleb128:
-		return bytes_uleb(from);
+		return pointer_bytes_uleb(from);
 	case DW_EH_PE_sleb128:
-		return (uint64_t)bytes_sleb(from);
+		return (uint64_t)pointer_bytes_sleb(from);
 	case DW_EH_PE_udata2:
-		return bytes_fixed(from, 2);
+		return pointer_bytes_fixed(from, 2);
 	case DW_EH_PE_udata4:
-		return bytes_fixed(from, 4);
+		return pointer_bytes_fixed(from, 4);
 	case DW_EH_PE_sdata2:
-		return (uint64_t)(int64_t)(int16_t)bytes_fixed(from, 2);
+		return (uint64_t)(int64_t)(int16_t)pointer_bytes_fixed(from, 2);
 	case DW_EH_PE_sdata4:
-		return (uint64_t)(int64_t)(int32_t)bytes_fixed(from, 4);
+		return (uint64_t)(int64_t)(int32_t)pointer_bytes_fixed(from, 4);
 	}
 	from->is_over = true;
 	return 0;
 }
 
-uint64_t bytes_pointer(struct bytes *from, uint8_t encoding)
+uint64_t pointer_bytes_pointer(struct bytes *from, uint8_t encoding)
 {
 	uint64_t self = from->address;
 	uint64_t value;

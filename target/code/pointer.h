@@ -19,15 +19,15 @@ struct bytes {
 	bool is_over;
 };
 
-uint64_t bytes_fixed(struct bytes *from, size_t bytes); /* 1, 2, 4, 8; little-endian */
-uint64_t bytes_uleb(struct bytes *from);
-int64_t bytes_sleb(struct bytes *from);
-void bytes_skip(struct bytes *from, uint64_t bytes);
+uint64_t pointer_bytes_fixed(struct bytes *from, size_t bytes); /* 1, 2, 4, 8; little-endian */
+uint64_t pointer_bytes_uleb(struct bytes *from);
+int64_t pointer_bytes_sleb(struct bytes *from);
+void pointer_bytes_skip(struct bytes *from, uint64_t bytes);
 
 /*
  * A pointer in an encoding of DW_EH_PE_*, absolute or relative to itself; others, and indirect
  * ones, set is_over. A stored 0 is 0.
  */
-uint64_t bytes_pointer(struct bytes *from, uint8_t encoding);
+uint64_t pointer_bytes_pointer(struct bytes *from, uint8_t encoding);
 
 #endif

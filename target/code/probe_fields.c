@@ -136,8 +136,8 @@ static int take_register(const struct code_values *values, const char *name,
 }
 
 /* Take what a wish names; called as it was asked for: arg1 stays arg1 where its name is known. */
-static int take(const struct code_values *values, const struct code_wish *wish,
-		struct code_place *place)
+static int field_take(const struct code_values *values, const struct code_wish *wish,
+		      struct code_place *place)
 {
 	unsigned int before = place->field_count;
 	struct code_field *field = &place->fields[before];
@@ -188,7 +188,7 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 		err = take_all(values, place, name);
 	for (unsigned int i = 0; !err && i < request->wish_count; i++) {
 		memcpy(name, request->wishes[i].name, sizeof(request->wishes[i].name));
-		err = take(values, &request->wishes[i], place);
+		err = field_take(values, &request->wishes[i], place);
 	}
 	return err;
 }

@@ -100,7 +100,7 @@ static struct sweep *outline_of(struct code_module *module)
 		return NULL;
 	err = sweep_make_outline(module->outline, module->file);
 	/* of libc the names say enough */
-	if (err || gather_is_library(&module->outline->image))
+	if (err || unpatchable_is_library(&module->outline->image))
 		sweep_release(module->outline);
 	return err == -ENOMEM ? NULL : module->outline;
 }

@@ -16,7 +16,7 @@ static bool bit_get(const uint64_t *bits, uint64_t at)
 	return bits[at / 64] >> (at % 64) & 1;
 }
 
-void address_add(struct gather *gather, struct address_list *list, uint64_t address)
+void sweep_address_add(struct gather *gather, struct address_list *list, uint64_t address)
 {
 	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all))) {
 		gather->err = -ENOMEM;
@@ -32,7 +32,7 @@ static int address_order(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-void address_sort(struct address_list *list)
+void sweep_address_sort(struct address_list *list)
 {
 	size_t kept = 0;
 
@@ -45,7 +45,7 @@ void address_sort(struct address_list *list)
 	list->count = kept + 1;
 }
 
-void gather_target(struct gather *gather, uint64_t address)
+void sweep_gather_target(struct gather *gather, uint64_t address)
 {
 	const struct sweep_part *part = sweep_part_at(gather->sweep, address);
 
@@ -80,7 +80,7 @@ static int parts_make(struct sweep *sweep)
 
 static void pad_add(uint64_t address, void *data)
 {
-	gather_target(data, address);
+	sweep_gather_target(data, address);
 }
 
 /* Function starts, by frames, symbols and sections. Each is a target: somebody will call it. */
@@ -92,26 +92,26 @@ static void gather_edges(struct gather *gather, const struct code_symbols *symbo
 	for (size_t i = 0; i < sweep->frames.count; i++) {
 		const struct frame *frame = &sweep->frames.all[i];
 
-		address_add(gather, edges, frame->start);
+		sweep_address_add(gather, edges, frame->start);
 		/* what follows is filler, or a function that has no frame */
 		if (sweep_part_at(sweep, frame->end))
-			address_add(gather, edges, frame->end);
-		gather_target(gather, frame->start);
+			sweep_address_add(gather, edges, frame->end);
+		sweep_gather_target(gather, frame->start);
 		/* a damaged table of landing pads: it isn't known where they are */
 		if (frames_landing_pads(&sweep->image, frame, pad_add, gather))
-			address_add(gather, &gather->unread, frame->start);
+			sweep_address_add(gather, &gather->unread, frame->start);
 	}
 	for (size_t i = 0; symbols && i < symbols->function_count; i++) {
 		uint64_t start = symbols->functions[i].address;
 
 		if (!sweep_part_at(sweep, start))
 			continue;
-		address_add(gather, edges, start);
-		gather_target(gather, start);
+		sweep_address_add(gather, edges, start);
+		sweep_gather_target(gather, start);
 	}
 	for (size_t i = 0; i < sweep->part_count; i++)
-		address_add(gather, edges, sweep->parts[i].range.start);
-	address_sort(edges);
+		sweep_address_add(gather, edges, sweep->parts[i].range.start);
+	sweep_address_sort(edges);
 }
 
 static int passes_run(struct gather *gather, struct code_file *file,
@@ -124,14 +124,14 @@ static int passes_run(struct gather *gather, struct code_file *file,
 	    ZYAN_FAILED(ZydisDecoderEnableMode(&gather->fast, ZYDIS_DECODER_MODE_MINIMAL, true)))
 		return -ENOTSUP;
 	gather_edges(gather, symbols);
-	gather_taboos(gather, file, symbols);
-	gather_imports(gather);
+	unpatchable_gather(gather, file, symbols);
+	imports_gather(gather);
 	gather_code(gather);
 	if (gather->err)
 		return gather->err;
 	gather_words(gather);
-	gather_pointers(gather);
-	gather_tables(gather);
+	imports_gather_pointers(gather);
+	jump_table_gather(gather);
 	return gather->err;
 }
 
@@ -167,7 +167,7 @@ int sweep_make_outline(struct sweep *sweep, struct code_file *file)
 	if (!err)
 		err = frames_read(&sweep->frames, &sweep->image);
 	if (!err)
-		gather_imports(&gather);
+		imports_gather(&gather);
 	return err ? err : gather.err;
 }
 
@@ -179,8 +179,8 @@ void sweep_release(struct sweep *sweep)
 	}
 	free(sweep->parts);
 	free(sweep->doubts);
-	free(sweep->taboos);
-	free(sweep->return_taboos);
+	free(sweep->unpatchables);
+	free(sweep->return_excluded);
 	free(sweep->imports);
 	frames_release(&sweep->frames);
 	image_release(&sweep->image);
@@ -265,12 +265,12 @@ static int unpatchable_in(const struct sweep_unpatchable *all, size_t count, uin
 
 int sweep_unpatchable(const struct sweep *sweep, uint64_t start, uint64_t end)
 {
-	return unpatchable_in(sweep->taboos, sweep->unpatchable_count, start, end);
+	return unpatchable_in(sweep->unpatchables, sweep->unpatchable_count, start, end);
 }
 
-int sweep_return_taboo(const struct sweep *sweep, uint64_t address)
+int sweep_return_excluded(const struct sweep *sweep, uint64_t address)
 {
-	return unpatchable_in(sweep->return_taboos, sweep->return_taboo_count, address,
+	return unpatchable_in(sweep->return_excluded, sweep->return_excluded_count, address,
 			      address + 1);
 }
 

@@ -66,11 +66,11 @@ struct sweep {
 	size_t part_count;
 	struct image_range *doubts; /* functions with jumps that aren't understood; in order */
 	size_t doubt_count;
-	struct sweep_unpatchable *taboos; /* in order */
+	struct sweep_unpatchable *unpatchables; /* in order */
 	size_t unpatchable_count;
 	struct sweep_unpatchable
-		*return_taboos; /* functions whose return must be left as it is; in order */
-	size_t return_taboo_count;
+		*return_excluded; /* functions whose return must be left as it is; in order */
+	size_t return_excluded_count;
 	struct sweep_import *imports; /* in order */
 	size_t import_count, import_room;
 	const char *looking_pointer;  /* what looks and a pointer may lead to; NULL: none known */
@@ -106,7 +106,7 @@ bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 int sweep_unpatchable(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* The refusal of a return from the function that begins at an address, or 0. */
-int sweep_return_taboo(const struct sweep *sweep, uint64_t address);
+int sweep_return_excluded(const struct sweep *sweep, uint64_t address);
 
 /* What is at an address, or NULL. */
 const struct sweep_import *sweep_import_at(const struct sweep *sweep, uint64_t address);

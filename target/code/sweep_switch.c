@@ -10,11 +10,11 @@
 		work;                                                                              \
 		break
 
-int switched(int which, int value);
-int switched_twice(int which, int value);
-int gone_to(const unsigned char *code, int value);
+int sweep_switched(int which, int value);
+int sweep_switched_twice(int which, int value);
+int sweep_gone_to(const unsigned char *code, int value);
 
-int switched(int which, int value)
+int sweep_switched(int which, int value)
 {
 	switch (which) {
 		CASE(0, value += 3);
@@ -29,7 +29,7 @@ int switched(int which, int value)
 	return value;
 }
 
-int switched_twice(int which, int value)
+int sweep_switched_twice(int which, int value)
 {
 	for (int i = 0; i < value; i++) {
 		switch (which & 7) {
@@ -53,7 +53,7 @@ int switched_twice(int which, int value)
 	return value + which;
 }
 
-int gone_to(const unsigned char *code, int value)
+int sweep_gone_to(const unsigned char *code, int value)
 {
 	static const void *const ways[] = { &&add, &&shift, &&negate, &&end };
 

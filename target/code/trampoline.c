@@ -29,7 +29,7 @@ static int return_check(struct trampoline *trampoline, const struct sweep *sweep
 
 	if (!place->is_entry || !frame || frame->start != place->address || !frame->is_plain)
 		return refuse(trampoline, -WM_E_RETURN_FRAME, "");
-	err = sweep_return_taboo(sweep, place->address);
+	err = sweep_return_excluded(sweep, place->address);
 	if (err)
 		return refuse(trampoline, err, "");
 	return return_look(sweep, place->address, trampoline->detail, sizeof(trampoline->detail));

@@ -116,9 +116,9 @@ static void unpatchable_add(struct gather *gather, struct sweep_unpatchable **li
 	(*list)[(*count)++] = unpatchable;
 }
 
-static void code_taboo_add(struct gather *gather, uint64_t start, uint64_t bytes, int refusal)
+static void code_excluded_add(struct gather *gather, uint64_t start, uint64_t bytes, int refusal)
 {
-	unpatchable_add(gather, &gather->sweep->taboos, &gather->sweep->unpatchable_count,
+	unpatchable_add(gather, &gather->sweep->unpatchables, &gather->sweep->unpatchable_count,
 			(struct sweep_unpatchable){ start, start + bytes, refusal });
 }
 
@@ -142,8 +142,9 @@ static void sites_take(struct gather *gather, const struct code_section *section
 		if (!site.site)
 			continue;
 		start = self_relative(at, offsetof(struct wm_site, site), site.site);
-		code_taboo_add(gather, start, SITE_BYTES, -WM_E_SPAN_MARKER);
-		gather_target(gather, self_relative(at, offsetof(struct wm_site, cold), site.cold));
+		code_excluded_add(gather, start, SITE_BYTES, -WM_E_SPAN_MARKER);
+		sweep_gather_target(gather,
+				    self_relative(at, offsetof(struct wm_site, cold), site.cold));
 	}
 }
 
@@ -153,7 +154,7 @@ static void restartable_add(struct gather *gather, uint64_t at, uint64_t start)
 
 	if (!image_read(&gather->sweep->image, at, &sequence, sizeof(sequence)) &&
 	    sequence.bytes < UINT64_MAX - start)
-		code_taboo_add(gather, start, sequence.bytes, -WM_E_RESTARTABLE);
+		code_excluded_add(gather, start, sequence.bytes, -WM_E_RESTARTABLE);
 }
 
 /*
@@ -187,11 +188,11 @@ static void restartables_take(struct gather *gather, const struct code_section *
 	}
 }
 
-static void return_taboo_add(struct gather *gather, uint64_t start, uint64_t end, int refusal)
+static void return_excluded_add(struct gather *gather, uint64_t start, uint64_t end, int refusal)
 {
 	struct sweep *sweep = gather->sweep;
 
-	unpatchable_add(gather, &sweep->return_taboos, &sweep->return_taboo_count,
+	unpatchable_add(gather, &sweep->return_excluded, &sweep->return_excluded_count,
 			(struct sweep_unpatchable){ start, end, refusal });
 }
 
@@ -220,7 +221,7 @@ static void go_take(struct gather *gather, struct code_file *file)
 		start = 0;
 		end = UINT64_MAX;
 	}
-	code_taboo_add(gather, start, end - start, -WM_E_GO_CODE);
+	code_excluded_add(gather, start, end - start, -WM_E_GO_CODE);
 }
 
 static bool name_fits(const char *name, const char *pattern)
@@ -232,7 +233,7 @@ static bool name_fits(const char *name, const char *pattern)
 	return !strcmp(name, pattern);
 }
 
-bool gather_name_looks(const char *name)
+bool unpatchable_name_looks(const char *name)
 {
 	for (size_t i = 0; i < sizeof(looking_names) / sizeof(*looking_names); i++)
 		if (!strcmp(name, looking_names[i]))
@@ -242,14 +243,14 @@ bool gather_name_looks(const char *name)
 
 static void library_name_take(struct gather *gather, uint64_t address, const char *name)
 {
-	if (gather_name_looks(name))
-		return_taboo_add(gather, address, address + 1, -WM_E_RETURN_LOOKED_AT);
+	if (unpatchable_name_looks(name))
+		return_excluded_add(gather, address, address + 1, -WM_E_RETURN_LOOKED_AT);
 	for (size_t i = 0; i < sizeof(return_names) / sizeof(*return_names); i++)
 		if (name_fits(name, return_names[i].name))
-			return_taboo_add(gather, address, address + 1, return_names[i].refusal);
+			return_excluded_add(gather, address, address + 1, return_names[i].refusal);
 }
 
-bool gather_is_library(const struct image *image)
+bool unpatchable_is_library(const struct image *image)
 {
 	const char *soname = image_text(image, image->soname);
 
@@ -262,20 +263,20 @@ bool gather_is_library(const struct image *image)
 static void name_take(struct gather *gather, const struct code_function *function, const char *name)
 {
 	if (name_fits(name, whole_name))
-		code_taboo_add(gather, function->address, function->bytes, -WM_E_RESTARTABLE);
+		code_excluded_add(gather, function->address, function->bytes, -WM_E_RESTARTABLE);
 	if (!strcmp(name, "mcount") || !strcmp(name, "fentry__"))
-		gather_import(gather, (struct sweep_import){ .at = function->address,
-							     .name = name,
-							     .looks = true,
-							     .profiles = true });
+		imports_gather_one(gather, (struct sweep_import){ .at = function->address,
+								  .name = name,
+								  .looks = true,
+								  .profiles = true });
 	for (size_t i = 0; i < sizeof(walker_names) / sizeof(*walker_names); i++)
 		if (!strcmp(name, walker_names[i]))
-			return_taboo_add(gather, 0, UINT64_MAX, -WM_E_RETURN_LOOKED_AT);
+			return_excluded_add(gather, 0, UINT64_MAX, -WM_E_RETURN_LOOKED_AT);
 }
 
 static void names_take(struct gather *gather, const struct code_symbols *symbols)
 {
-	bool is_known = gather_is_library(&gather->sweep->image);
+	bool is_known = unpatchable_is_library(&gather->sweep->image);
 
 	for (size_t i = 0; i < symbols->function_count; i++) {
 		const struct code_function *function = &symbols->functions[i];
@@ -298,8 +299,8 @@ static int unpatchable_order(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-void gather_taboos(struct gather *gather, struct code_file *file,
-		   const struct code_symbols *symbols)
+void unpatchable_gather(struct gather *gather, struct code_file *file,
+			const struct code_symbols *symbols)
 {
 	const struct code_section *sites = code_file_section(file, "waymark_sites");
 	const struct code_section *restartables = code_file_section(file, "__rseq_cs");
@@ -313,9 +314,9 @@ void gather_taboos(struct gather *gather, struct code_file *file,
 	if (symbols)
 		names_take(gather, symbols);
 	if (sweep->unpatchable_count)
-		qsort(sweep->taboos, sweep->unpatchable_count, sizeof(*sweep->taboos),
+		qsort(sweep->unpatchables, sweep->unpatchable_count, sizeof(*sweep->unpatchables),
 		      unpatchable_order);
-	if (sweep->return_taboo_count)
-		qsort(sweep->return_taboos, sweep->return_taboo_count,
-		      sizeof(*sweep->return_taboos), unpatchable_order);
+	if (sweep->return_excluded_count)
+		qsort(sweep->return_excluded, sweep->return_excluded_count,
+		      sizeof(*sweep->return_excluded), unpatchable_order);
 }

@@ -71,7 +71,7 @@ static void look_at_casts(void)
 	cr_assert_eq(find("*(unsigned long *)0x404040"), 0, "%s", trouble.detail);
 	cr_assert_eq(place.base, WATCH_IN_PROCESS);
 	cr_assert_eq(place.start, 0x404040);
-	cr_assert_str_eq(watch_type_name(&place.type), "unsigned long");
+	cr_assert_str_eq(expression_type_name(&place.type), "unsigned long");
 	/* a type of the variable's own file goes before others */
 	cr_assert_eq(find("*(Twin *)&twin"), 0, "%s", trouble.detail);
 	cr_assert_eq(place.bytes, 8);

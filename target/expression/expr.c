@@ -49,11 +49,13 @@ static int syntax(struct reader *reader, const char *expected)
 	size_t left = reader->end - reader->at;
 
 	if (!left)
-		return watch_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, 0,
-					 "%s: %s is missing at its end", reader->text, expected);
-	return watch_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, left,
-				 "%s: %s is expected in place of \"%.*s\"", reader->text, expected,
-				 left > 32 ? 32 : (int)left, reader->text + reader->at);
+		return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, 0,
+					      "%s: %s is missing at its end", reader->text,
+					      expected);
+	return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, left,
+				      "%s: %s is expected in place of \"%.*s\"", reader->text,
+				      expected, left > 32 ? 32 : (int)left,
+				      reader->text + reader->at);
 }
 
 /* ---- numbers ---- */
@@ -203,9 +205,9 @@ static int step_add(struct reader *reader, const struct watch_step *step)
 	struct watch_expr *expr = reader->expr;
 
 	if (expr->step_count == WATCH_STEPS_MAX)
-		return watch_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, step->at, step->bytes,
-					 "%s: has more than %d steps", reader->text,
-					 WATCH_STEPS_MAX);
+		return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, step->at,
+					      step->bytes, "%s: has more than %d steps",
+					      reader->text, WATCH_STEPS_MAX);
 	expr->steps[expr->step_count++] = *step;
 	return 0;
 }
@@ -388,10 +390,10 @@ static int length_read(struct reader *reader)
 	int err;
 
 	if (!isdigit((unsigned char)peek(reader)))
-		return watch_option_parse(&trial, reader->text + at, word, at, NULL)
+		return expression_option_parse(&trial, reader->text + at, word, at, NULL)
 			       ? syntax(reader, "a length in bytes")
-			       : watch_trouble_set(reader->trouble, -WM_E_SPEC, at, word, "%s",
-						   SPEC_LACKS_SLASH "watch:counter/bt/");
+			       : expression_trouble_set(reader->trouble, -WM_E_SPEC, at, word, "%s",
+							SPEC_LACKS_SLASH "watch:counter/bt/");
 	err = number_read(reader, &expr->length);
 	if (!err && (!expr->length || expr->length > LENGTH_MAX)) {
 		reader->at = at;
@@ -468,14 +470,14 @@ static int options_read(struct reader *reader)
 	for (start = slash; start > reader->at && reader->text[start - 1] != '/'; start--)
 		;
 	if (start == reader->at || start == slash)
-		return watch_trouble_set(reader->trouble, -WM_E_WATCH_OPTION, slash, 1,
-					 "%s: the slash at its end has no options before it",
-					 reader->text);
+		return expression_trouble_set(reader->trouble, -WM_E_WATCH_OPTION, slash, 1,
+					      "%s: the slash at its end has no options before it",
+					      reader->text);
 	for (at = start; at <= slash;) {
 		const char *comma = memchr(reader->text + at, ',', slash - at);
 		size_t end = comma ? (size_t)(comma - reader->text) : slash;
-		int err = watch_option_parse(&reader->expr->options, reader->text + at, end - at,
-					     at, reader->trouble);
+		int err = expression_option_parse(&reader->expr->options, reader->text + at,
+						  end - at, at, reader->trouble);
 
 		if (err)
 			return err;
@@ -504,8 +506,9 @@ static int kind_read(struct reader *reader)
 		    memcmp(reader->text + at, kinds[i].word, bytes) || reader->text[at - 1] == ':')
 			continue;
 		if (kinds[i].kind < 0)
-			return watch_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, at, bytes,
-						 "no processor watches reads alone; take rw");
+			return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, at,
+						      bytes,
+						      "no processor watches reads alone; take rw");
 		reader->expr->kind = (enum watch_kind)kinds[i].kind;
 		reader->end = at;
 		return 0;
@@ -517,12 +520,13 @@ static int kind_read(struct reader *reader)
 static int length_check(const struct watch_expr *expr, struct watch_trouble *trouble)
 {
 	if (expr->kind == WATCH_EXECUTE && expr->length)
-		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0,
-					 "code is watched where it begins, without a length: %s",
-					 expr->text);
+		return expression_trouble_set(
+			trouble, -WM_E_WATCH_SYNTAX, 0, 0,
+			"code is watched where it begins, without a length: %s", expr->text);
 	if (expr->kind != WATCH_EXECUTE && !expr->name && !expr->length && !expr->has_cast)
-		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0,
-					 "an address has no length of its own: %s/8", expr->words);
+		return expression_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0,
+					      "an address has no length of its own: %s/8",
+					      expr->words);
 	return 0;
 }
 
@@ -538,8 +542,8 @@ static int expr_parse(struct watch_expr *expr, const char *text, int has_no_sour
 	*expr = (struct watch_expr){ 0 };
 	if (trouble)
 		*trouble = (struct watch_trouble){ 0 };
-	if (!watch_expr_is(text) || strlen(text) > REQUEST_BYTES_MAX)
-		return watch_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0, "%.64s", text);
+	if (!expression_is(text) || strlen(text) > REQUEST_BYTES_MAX)
+		return expression_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0, "%.64s", text);
 	expr->text = strdup(text);
 	if (!expr->text)
 		return -ENOMEM;
@@ -553,7 +557,7 @@ static int expr_parse(struct watch_expr *expr, const char *text, int has_no_sour
 	return err ? err : length_check(expr, trouble);
 }
 
-int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble)
+int expression_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble)
 {
 	int err = expr_parse(expr, text, 0, trouble);
 
@@ -563,14 +567,14 @@ int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_tro
 	if (!expr->instead)
 		return -ENOMEM;
 	if (expr_parse(expr->instead, text, 1, NULL)) {
-		watch_expr_release(expr->instead);
+		expression_release(expr->instead);
 		free(expr->instead);
 		expr->instead = NULL;
 	}
 	return 0;
 }
 
-void watch_expr_release(struct watch_expr *expr)
+void expression_release(struct watch_expr *expr)
 {
 	for (unsigned int i = 0; i < expr->step_count; i++)
 		free(expr->steps[i].name);
@@ -581,17 +585,17 @@ void watch_expr_release(struct watch_expr *expr)
 	free(expr->function);
 	free(expr->module);
 	if (expr->instead)
-		watch_expr_release(expr->instead);
+		expression_release(expr->instead);
 	free(expr->instead);
 	*expr = (struct watch_expr){ 0 };
 }
 
-int watch_expr_is(const char *text)
+int expression_is(const char *text)
 {
 	return !strncmp(text, PREFIX, strlen(PREFIX));
 }
 
-int watch_expr_takes(const struct watch_expr *expr, const char *path,
+int expression_takes(const struct watch_expr *expr, const char *path,
 		     const struct code_aliases *aliases)
 {
 	const struct code_request request = { .module = expr->module };

@@ -92,17 +92,17 @@ struct watch_expr {
  * Read a spec; all of it is copied. 0, -ENOMEM, -WM_E_WATCH_SYNTAX, -WM_E_WATCH_OPTION; -WM_E_SPEC
  * where what looks like options has no slash behind it. Release also after an error. Any thread.
  */
-int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble);
-void watch_expr_release(struct watch_expr *expr);
+int expression_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble);
+void expression_release(struct watch_expr *expr);
 
 /* Whether a spec is one: begins with "watch:". */
-int watch_expr_is(const char *text);
+int expression_is(const char *text);
 
 /*
  * Whether a module, by its path in the process or an alias, may have the base. `aliases` may be
  * NULL.
  */
-int watch_expr_takes(const struct watch_expr *expr, const char *path,
+int expression_takes(const struct watch_expr *expr, const char *path,
 		     const struct code_aliases *aliases);
 
 #endif

@@ -12,13 +12,13 @@ static struct watch_trouble trouble;
 
 static void release(void)
 {
-	watch_expr_release(&expr);
+	expression_release(&expr);
 }
 
 static int parse(const char *text)
 {
-	watch_expr_release(&expr);
-	return watch_expr_parse(&expr, text, &trouble);
+	expression_release(&expr);
+	return expression_parse(&expr, text, &trouble);
 }
 
 /* An expression as it was understood: "list->next" is "list *. next". */
@@ -152,12 +152,12 @@ Test(watch_expr, kinds_lengths_and_modules_stand_behind)
 	cr_assert_str_eq(expr.module, "/usr/lib/lib:x.so");
 	cr_assert_eq(expr.kind, WATCH_READ_WRITE);
 	cr_assert_eq(expr.options.frames, WATCH_FRAMES_DEFAULT);
-	cr_assert(watch_expr_takes(&expr, "/usr/lib/lib:x.so", NULL));
-	cr_assert_not(watch_expr_takes(&expr, "/usr/lib/liby.so", NULL));
+	cr_assert(expression_takes(&expr, "/usr/lib/lib:x.so", NULL));
+	cr_assert_not(expression_takes(&expr, "/usr/lib/liby.so", NULL));
 	cr_assert_eq(parse("watch:0x10:x@libfoo.so"), -WM_E_WATCH_SYNTAX);
 	cr_assert_eq(parse("watch:4096/4@prog*"), 0);
 	cr_assert_eq(expr.address, 4096);
-	cr_assert(watch_expr_takes(&expr, "/bin/program", NULL));
+	cr_assert(expression_takes(&expr, "/bin/program", NULL));
 	cr_assert_eq(parse("watch:x-0x8/2"), 0);
 	cr_assert_eq(expr.offset, -8);
 }
@@ -329,5 +329,5 @@ Test(watch_expr, nothing_is_too_deep_or_too_long)
 	memset(text + 6, 'x', 1500);
 	cr_assert_eq(parse(text), -WM_E_WATCH_SYNTAX);
 	cr_assert_eq(parse("func:malloc"), -WM_E_WATCH_SYNTAX);
-	cr_assert_eq(watch_expr_parse(&expr, "watch:", NULL), -WM_E_WATCH_SYNTAX);
+	cr_assert_eq(expression_parse(&expr, "watch:", NULL), -WM_E_WATCH_SYNTAX);
 }

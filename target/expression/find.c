@@ -44,8 +44,8 @@ static void place_at(struct finding *finding, struct code_module *module, uint64
 
 static int refuse_base(struct finding *finding, int error, const char *before, const char *after)
 {
-	return watch_trouble_set(finding->trouble, error, finding->expr->at, finding->expr->bytes,
-				 "%s%s", before, after);
+	return expression_trouble_set(finding->trouble, error, finding->expr->at,
+				      finding->expr->bytes, "%s%s", before, after);
 }
 
 /* "in liba.so, libb.so" */
@@ -281,8 +281,8 @@ static int thread_symbol_seek(struct finding *finding)
 					   ", as the linker knows it");
 		if (err == -ENOENT)
 			continue;
-		if (!err && variable_locate_thread(module->file, offset, &finding->place->base,
-						   &finding->place->start))
+		if (!err && location_find_thread(module->file, offset, &finding->place->base,
+						 &finding->place->start))
 			err = -WM_E_WATCH_THREAD;
 		if (err || !expr->options.thread)
 			return err && err != -WM_E_WATCH_THREAD
@@ -396,9 +396,9 @@ static int refuse_name(struct finding *finding)
 	if (finding->count == 1 && !code_dwarf_of(finding->modules[0]->file))
 		return refuse_base(finding, -WM_E_WATCH_VARIABLE, expr->name,
 				   "; the file has no debug information");
-	return watch_trouble_set(finding->trouble, -WM_E_WATCH_VARIABLE, expr->at, expr->bytes,
-				 "%.*s%s", (int)expr->bytes, expr->text + expr->at,
-				 missing_words(finding->modules[0], missing, sizeof(missing)));
+	return expression_trouble_set(finding->trouble, -WM_E_WATCH_VARIABLE, expr->at, expr->bytes,
+				      "%.*s%s", (int)expr->bytes, expr->text + expr->at,
+				      missing_words(finding->modules[0], missing, sizeof(missing)));
 }
 
 static int name_seek(struct finding *finding)
@@ -443,10 +443,10 @@ static struct code_module **modules_choose(struct finding *finding,
 	size_t first = 0;
 
 	for (size_t i = 0; chosen && i < count; i++) {
-		if (variable_is_program(modules[i]->file) && !finding->program)
+		if (location_is_program(modules[i]->file) && !finding->program)
 			finding->program = modules[i];
 		if (modules[i]->file->is_vdso ||
-		    !watch_expr_takes(finding->expr, modules[i]->file->path,
+		    !expression_takes(finding->expr, modules[i]->file->path,
 				      &modules[i]->file->aliases))
 			continue;
 		chosen[finding->count] = modules[i];
@@ -471,7 +471,7 @@ static int size_check(const struct watch_place *place, struct watch_trouble *tro
 
 	if (place->kind == WATCH_EXECUTE)
 		return 0;
-	return watch_pieces_check(start, place->bytes, trouble);
+	return expression_pieces_check(start, place->bytes, trouble);
 }
 
 static int steps_take(struct finding *finding)
@@ -547,9 +547,9 @@ static int expr_find(struct watch_place *place, const struct watch_expr *expr,
 	return err;
 }
 
-int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
-		     struct code_module *const *modules, size_t module_count,
-		     struct watch_trouble *trouble)
+int expression_place_find(struct watch_place *place, const struct watch_expr *expr,
+			  struct code_module *const *modules, size_t module_count,
+			  struct watch_trouble *trouble)
 {
 	struct watch_trouble why = { 0 };
 	int err = expr_find(place, expr, modules, module_count, NULL, trouble), other;
@@ -566,9 +566,9 @@ int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 	return other;
 }
 
-int watch_members(const struct watch_expr *expr, struct code_module *const *modules,
-		  size_t module_count, int (*take)(const char *name, void *data), void *data,
-		  struct watch_trouble *trouble)
+int expression_members(const struct watch_expr *expr, struct code_module *const *modules,
+		       size_t module_count, int (*take)(const char *name, void *data), void *data,
+		       struct watch_trouble *trouble)
 {
 	const struct member_taker taker = { take, data };
 	struct watch_place place;

@@ -3,13 +3,13 @@
  * Find what to watch: from an expression (expr.h), through a module's debug information, to a few
  * steps that are done in the process when the tool arms the watch.
  *
- *	watch_expr_parse()	the text
- *	watch_place_find()	the modules: which variable, which type, which steps. No memory of
+ *	expression_parse()	the text
+ *	expression_place_find()	the modules: which variable, which type, which steps. No memory of
  *				the program is read.
  *	watch_place_address()	the process: the steps are done, once; pointers are read
- *	watch_pieces()		the debug registers that it takes
- *	watch_test_bind()	(option.h) each filter, for this type
- *	watch_type_text()	(type.h) each value
+ *	expression_pieces()		the debug registers that it takes
+ *	expression_test_bind()	(option.h) each filter, for this type
+ *	expression_type_text()	(type.h) each value
  *
  * Debug information may be hostile: all depths, counts and loops are bounded.
  *
@@ -29,7 +29,7 @@
  * library's; several libraries are -WM_E_WATCH_SEVERAL. A variable of a library that the program
  * has a copy of (a copy relocation) is the program's.
  *
- * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
+ * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see expression_names()),
  * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_AT_START (of kind x), -WM_E_NO_MODULE (none is as @MODULE
  * says), -WM_E_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN, -WM_E_WATCH_OPTIMISED,
  * -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
@@ -38,17 +38,17 @@
  * -WM_E_WATCH_LARGE alone the place is filled, for who wants to show it. Release also after an
  * error.
  */
-int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
-		     struct code_module *const *modules, size_t module_count,
-		     struct watch_trouble *trouble);
+int expression_place_find(struct watch_place *place, const struct watch_expr *expr,
+			  struct code_module *const *modules, size_t module_count,
+			  struct watch_trouble *trouble);
 
 /*
- * As watch_names() (variable.h), of the members of what an expression names: those of anonymous
- * members and of base classes too, but no static ones. 0, what take() returned, or an error of
- * watch_place_find(); -WM_E_WATCH_TYPE: it has no members.
+ * As expression_names() (variable.h), of the members of what an expression names: those of
+ * anonymous members and of base classes too, but no static ones. 0, what take() returned, or an
+ * error of expression_place_find(); -WM_E_WATCH_TYPE: it has no members.
  */
-int watch_members(const struct watch_expr *expr, struct code_module *const *modules,
-		  size_t module_count, int (*take)(const char *name, void *data), void *data,
-		  struct watch_trouble *trouble);
+int expression_members(const struct watch_expr *expr, struct code_module *const *modules,
+		       size_t module_count, int (*take)(const char *name, void *data), void *data,
+		       struct watch_trouble *trouble);
 
 #endif

@@ -159,7 +159,7 @@ Test(watch_find, without_debug_information_symbols_and_lengths_do)
 	cr_assert_eq(find("counter/4"), 0, "%s", trouble.detail);
 	cr_assert_eq(place.bytes, 4);
 	cr_assert_str_eq(place.variable, "counter");
-	cr_assert_str_eq(watch_type_name(&place.type), "4 bytes");
+	cr_assert_str_eq(expression_type_name(&place.type), "4 bytes");
 	cr_assert_eq(find("text+3/1"), 0);
 	cr_assert_eq(find("*list/8"), 0, "%s", trouble.detail);
 	cr_assert_eq(find("add:x"), 0);
@@ -258,7 +258,7 @@ Test(watch_find, what_is_declared_alone_is_sought_where_it_is_defined)
 static size_t pieces_of(uint64_t address, uint64_t bytes, const char *widths)
 {
 	struct watch_piece pieces[WATCH_REGISTERS] = { 0 };
-	size_t count = watch_pieces(address, bytes, pieces);
+	size_t count = expression_pieces(address, bytes, pieces);
 	char text[8] = "";
 
 	for (size_t i = 0; i < count && i < WATCH_REGISTERS; i++) {
@@ -284,8 +284,8 @@ Test(watch_find, an_object_is_split_into_aligned_pieces)
 	cr_assert_eq(pieces_of(0x1004, 32, "4888"), 5);
 	cr_assert_eq(pieces_of(0x1000, 1ull << 40, "8888"), 1ull << 37);
 	cr_assert_eq(pieces_of(0x1001, (1ull << 40) + 3, "1248"), (1ull << 37) + 4 - 1);
-	cr_assert_eq(watch_pieces_check(0x1001, 8, &trouble), 0);
-	cr_assert_eq(watch_pieces_check(0x1001, 16, &trouble), -WM_E_WATCH_LARGE);
+	cr_assert_eq(expression_pieces_check(0x1001, 8, &trouble), 0);
+	cr_assert_eq(expression_pieces_check(0x1001, 16, &trouble), -WM_E_WATCH_LARGE);
 	cr_assert_str_eq(trouble.detail, "16 bytes, as they are aligned, take 5 registers of 4");
 }
 
@@ -301,10 +301,10 @@ Test(watch_find, names_are_told_for_who_mistyped_one)
 	int count = 0;
 
 	build("-g -O0");
-	cr_assert_eq(watch_names(modules[0], name_count, &count), 0);
+	cr_assert_eq(expression_names(modules[0], name_count, &count), 0);
 	cr_assert_geq(count, 3);
 	count = -100;
-	cr_assert_eq(watch_names(modules[0], name_count, &count), 1);
+	cr_assert_eq(expression_names(modules[0], name_count, &count), 1);
 }
 
 Test(watch_find, split_debug_information_that_is_not_read_is_named)

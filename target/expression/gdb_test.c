@@ -285,8 +285,8 @@ static void compare(const char *text, char *line, const char *build)
 	value_strip(value);
 
 	snprintf(whole, sizeof(whole), "watch:%s", text + (*text == '-'));
-	cr_assert_eq(watch_expr_parse(&expr, whole, &trouble), 0, "%s", trouble.detail);
-	watch_place_find(&place, &expr, modules, 1, &trouble);
+	cr_assert_eq(expression_parse(&expr, whole, &trouble), 0, "%s", trouble.detail);
+	expression_place_find(&place, &expr, modules, 1, &trouble);
 	/* what is too large for a watch has its place too */
 	cr_assert(!trouble.error || trouble.error == -WM_E_WATCH_LARGE, "%s (%s): %s", whole, build,
 		  trouble.detail);
@@ -298,14 +298,14 @@ static void compare(const char *text, char *line, const char *build)
 		cr_assert_eq(place.bytes, bytes, "%s (%s) has %lu bytes, not %lu", whole, build,
 			     place.bytes, bytes);
 	}
-	cr_assert_str_eq(watch_type_name(&place.type), type, "%s (%s) is a %s, not a %s", whole,
-			 build, watch_type_name(&place.type), type);
+	cr_assert_str_eq(expression_type_name(&place.type), type, "%s (%s) is a %s, not a %s",
+			 whole, build, expression_type_name(&place.type), type);
 	cr_assert_leq(place.bytes, sizeof(content));
 	cr_assert_eq(code_file_read(module.file, at, content, place.bytes), 0);
-	watch_type_text(&place.type, content, &style, ours, sizeof(ours));
+	expression_type_text(&place.type, content, &style, ours, sizeof(ours));
 	cr_assert_str_eq(ours, value, "%s (%s) is %s, not %s", whole, build, ours, value);
 	watch_place_release(&place);
-	watch_expr_release(&expr);
+	expression_release(&expr);
 }
 
 static void hold_against_gdb(const struct way *way)

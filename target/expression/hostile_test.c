@@ -37,7 +37,7 @@ TestSuite(watch_hostile, .init = open_hostile, .fini = find_end, .timeout = 60);
 Test(watch_hostile, what_is_good_in_it_is_found)
 {
 	cr_assert_eq(find("good"), 0, "%s", trouble.detail);
-	cr_assert_str_eq(watch_type_name(&place.type), "int");
+	cr_assert_str_eq(expression_type_name(&place.type), "int");
 	cr_assert_eq(place.bytes, 4);
 }
 
@@ -58,7 +58,7 @@ Test(watch_hostile, members_of_themselves_end)
 	cr_assert_eq(find("bases.x"), -WM_E_WATCH_DAMAGED);
 	cr_assert_eq(find("itself"), 0, "%s", trouble.detail);
 	cr_assert_leq(place.type.node_count, WATCH_NODES_MAX);
-	cr_assert_eq(watch_type_check(&place.type), 0);
+	cr_assert_eq(expression_type_check(&place.type), 0);
 	cr_assert_eq(find("bases"), -WM_E_WATCH_DAMAGED, "the second lies outside");
 }
 
@@ -93,7 +93,7 @@ Test(watch_hostile, far_too_many_are_cut)
 Test(watch_hostile, names_of_types_end)
 {
 	cr_assert_eq(find("caller"), 0);
-	cr_assert_lt(strlen(watch_type_name(&place.type)), 256);
+	cr_assert_lt(strlen(expression_type_name(&place.type)), 256);
 	cr_assert_eq(find("pointer"), 0);
 	cr_assert_eq(find("**pointer"), 0);
 	cr_assert_eq(place.follow_count, 2);
@@ -112,6 +112,6 @@ Test(watch_hostile, what_is_too_deep_is_left_out)
 
 	cr_assert_eq(find("deep"), -WM_E_WATCH_VARIABLE);
 	cr_assert_eq(find("n::n::deep"), -WM_E_WATCH_VARIABLE);
-	cr_assert_eq(watch_names(modules[0], name_take, &count), 0);
+	cr_assert_eq(expression_names(modules[0], name_take, &count), 0);
 	cr_assert_gt(count, 10);
 }

@@ -85,16 +85,17 @@ static int address_of(const char *text, uint64_t *address, const struct watch_tr
 
 	*why = &trouble;
 	snprintf(whole, sizeof(whole), "watch:%s/thread=%d/", text, (int)pid);
-	err = watch_expr_parse(&expr, whole, &trouble);
+	err = expression_parse(&expr, whole, &trouble);
 	if (!err)
-		err = watch_place_find(&place, &expr, modules, module_count, &trouble);
+		err = expression_place_find(&place, &expr, modules, module_count, &trouble);
 	base = thread_pointer;
 	if (!err && place.base == WATCH_IN_BLOCK)
-		err = watch_block_find(&base, &process, place.module, thread_pointer, &trouble);
+		err = expression_block_find(&base, &process, place.module, thread_pointer,
+					    &trouble);
 	if (!err)
 		err = watch_place_address(&place, &memory, base, address, &trouble);
 	watch_place_release(&place);
-	watch_expr_release(&expr);
+	expression_release(&expr);
 	return err;
 }
 

@@ -219,7 +219,7 @@ static int place_of(struct locating *locating, const Dwarf_Op *ops, size_t count
 		return refuse(locating, -WM_E_WATCH_LOCAL,
 			      "it is in memory to which a pointer in the frame leads");
 	if (count != 1)
-		return variable_refusal(ops, count);
+		return location_refusal(ops, count);
 	switch (ops[0].atom) {
 	case DW_OP_fbreg:
 		err = base_of(locating, offset);
@@ -230,7 +230,7 @@ static int place_of(struct locating *locating, const Dwarf_Op *ops, size_t count
 		return from_register(locating, ops[0].atom - DW_OP_breg0, (int64_t)ops[0].number,
 				     offset);
 	default:
-		return variable_refusal(ops, count);
+		return location_refusal(ops, count);
 	}
 }
 

@@ -12,7 +12,7 @@
 
 #define DYNAMIC_MAX 4096
 
-int variable_is_program(const struct code_file *file)
+int location_is_program(const struct code_file *file)
 {
 	if (file->header.e_type == ET_EXEC)
 		return 1;
@@ -56,10 +56,10 @@ static int thread_offset(const struct code_file *file, uint64_t offset, uint64_t
 	return -ENOENT;
 }
 
-int variable_locate_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
-			   uint64_t *start)
+int location_find_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
+			 uint64_t *start)
 {
-	*base = variable_is_program(file) ? WATCH_IN_THREAD : WATCH_IN_BLOCK;
+	*base = location_is_program(file) ? WATCH_IN_THREAD : WATCH_IN_BLOCK;
 	if (thread_offset(file, offset, start))
 		return -WM_E_WATCH_THREAD;
 	if (*base == WATCH_IN_BLOCK)
@@ -123,7 +123,7 @@ static int value_refusal(const Dwarf_Op *ops, size_t count)
 	return -WM_E_WATCH_CONSTANT;
 }
 
-int variable_refusal(const Dwarf_Op *ops, size_t count)
+int location_refusal(const Dwarf_Op *ops, size_t count)
 {
 	if (!count)
 		return -WM_E_WATCH_OPTIMISED;
@@ -163,14 +163,14 @@ static int expression_read(Dwarf_Attribute *location, const Dwarf_Op *ops, size_
 	uint64_t number;
 
 	if (!count || op_number(location, &ops[0], &number))
-		return variable_refusal(ops, count);
+		return location_refusal(ops, count);
 	if (count == 2 && is_thread_op(ops[1].atom)) {
-		return variable_locate_thread(file, number, base, start);
+		return location_find_thread(file, number, base, start);
 	}
 	if (count == 2 && ops[1].atom == DW_OP_plus_uconst)
 		number += ops[1].number;
 	else if (count != 1)
-		return variable_refusal(ops, count);
+		return location_refusal(ops, count);
 	*base = WATCH_IN_MODULE;
 	*start = number + (uint64_t)dwarf->bias;
 	/*
@@ -183,7 +183,7 @@ static int expression_read(Dwarf_Attribute *location, const Dwarf_Op *ops, size_
 		       : -WM_E_WATCH_OPTIMISED;
 }
 
-int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start)
+int location_find(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start)
 {
 	Dwarf_Attribute location;
 	Dwarf_Op *ops;

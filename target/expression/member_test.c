@@ -93,7 +93,7 @@ static int part_at(uint32_t offset, char *text, size_t room)
 	const struct watch_stretch stretch = { offset, 4, "\0\0\0", "\1\0\0" };
 	struct watch_part part;
 
-	return watch_type_part(&place.type, &stretch, &part, text, room);
+	return expression_type_part(&place.type, &stretch, &part, text, room);
 }
 
 Test(watch_member, part_of_a_value_is_named_as_an_expression_names_it)

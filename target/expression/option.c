@@ -144,8 +144,8 @@ static int valued_parse(struct watch_options *options, char *word, size_t at, si
 #define BT_WORDS_OF(most) ": a backtrace has 1 to " WORDS_OF(most) " callers"
 #define BT_WORDS BT_WORDS_OF(WATCH_FRAMES_MAX)
 
-int watch_option_parse(struct watch_options *options, const char *text, size_t bytes, size_t at,
-		       struct watch_trouble *trouble)
+int expression_option_parse(struct watch_options *options, const char *text, size_t bytes,
+			    size_t at, struct watch_trouble *trouble)
 {
 	char copy[WORD_MAX], *word;
 
@@ -170,7 +170,7 @@ int watch_option_parse(struct watch_options *options, const char *text, size_t b
 		if (word)
 			return 0;
 	}
-	return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, at, bytes, "%.*s%s",
-				 bytes > 64 ? 64 : (int)bytes, text,
-				 !strncmp(text, "bt=", 3) ? BT_WORDS : "");
+	return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, at, bytes, "%.*s%s",
+				      bytes > 64 ? 64 : (int)bytes, text,
+				      !strncmp(text, "bt=", 3) ? BT_WORDS : "");
 }

@@ -70,8 +70,8 @@ struct watch_options {
 /*
  * Read one option, which is at `at` in the spec's text. 0, -WM_E_WATCH_OPTION.
  */
-int watch_option_parse(struct watch_options *options, const char *word, size_t bytes, size_t at,
-		       struct watch_trouble *trouble);
+int expression_option_parse(struct watch_options *options, const char *word, size_t bytes,
+			    size_t at, struct watch_trouble *trouble);
 
 /* How a test compares. */
 enum watch_number {
@@ -82,8 +82,8 @@ enum watch_number {
 };
 
 /*
- * A test ready to be made: of the value's `bytes` low bytes (or of its bits, watch_type_bits()), as
- * such a number.
+ * A test ready to be made: of the value's `bytes` low bytes (or of its bits,
+ * expression_type_bits()), as such a number.
  */
 struct watch_bound_test {
 	enum watch_subject subject;
@@ -99,15 +99,15 @@ struct watch_type;
  * does not fit the type, or the value is no number that could be compared (a structure: only
  * `changed` is for that).
  */
-int watch_test_bind(const struct watch_test *test, const struct watch_type *type,
-		    struct watch_bound_test *bound, struct watch_trouble *trouble);
+int expression_test_bind(const struct watch_test *test, const struct watch_type *type,
+			 struct watch_bound_test *bound, struct watch_trouble *trouble);
 
 /*
- * Whether it holds, of a value and the one before, each watch_type_bits() of what was read, or both
- * of `bytes` bytes of memory for WATCH_IF_CHANGED. The agent makes its own of the bound test; this
- * one is for values that are seen from outside, and says what it should come to.
+ * Whether it holds, of a value and the one before, each expression_type_bits() of what was read, or
+ * both of `bytes` bytes of memory for WATCH_IF_CHANGED. The agent makes its own of the bound test;
+ * this one is for values that are seen from outside, and says what it should come to.
  */
-int watch_test_holds(const struct watch_bound_test *test, uint64_t value, uint64_t old, int changed,
-		     pid_t tid);
+int expression_test_holds(const struct watch_bound_test *test, uint64_t value, uint64_t old,
+			  int changed, pid_t tid);
 
 #endif

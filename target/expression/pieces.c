@@ -15,7 +15,8 @@ static uint64_t piece_at(uint64_t address, uint64_t bytes)
 	return piece;
 }
 
-size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[WATCH_REGISTERS])
+size_t expression_pieces(uint64_t address, uint64_t bytes,
+			 struct watch_piece pieces[WATCH_REGISTERS])
 {
 	size_t count = 0;
 
@@ -34,14 +35,14 @@ size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[
 	return count;
 }
 
-int watch_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *trouble)
+int expression_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *trouble)
 {
 	struct watch_piece pieces[WATCH_REGISTERS];
-	size_t count = watch_pieces(address, bytes, pieces);
+	size_t count = expression_pieces(address, bytes, pieces);
 
 	if (count <= WATCH_REGISTERS)
 		return 0;
-	return watch_trouble_set(
+	return expression_trouble_set(
 		trouble, -WM_E_WATCH_LARGE, 0, 0, "%" PRIu64 " bytes%s take %zu registers of %d",
 		bytes, address % 8 && bytes <= 8 * WATCH_REGISTERS ? ", as they are aligned," : "",
 		count, WATCH_REGISTERS);

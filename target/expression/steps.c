@@ -31,10 +31,10 @@ int steps_misfit(const struct steps *steps, int error, const char *why,
 		why = error == -WM_E_NO_DEBUG ? ", which is declared, but not defined" : "";
 	if (steps->has_type)
 		declared_name(&steps->type, name, sizeof(name));
-	return watch_trouble_set(steps->trouble, error, step->at, step->bytes, "%.*s %s%s%s%s",
-				 (int)step->length, steps->expr->text + step->from,
-				 steps->has_type ? "is of type " : "has no type", name,
-				 steps->has_type && steps->is_address ? " *" : "", why);
+	return expression_trouble_set(steps->trouble, error, step->at, step->bytes, "%.*s %s%s%s%s",
+				      (int)step->length, steps->expr->text + step->from,
+				      steps->has_type ? "is of type " : "has no type", name,
+				      steps->has_type && steps->is_address ? " *" : "", why);
 }
 
 int steps_refuse(const struct steps *steps, int error, const struct watch_step *step)
@@ -169,8 +169,9 @@ static int no_member(const struct steps *steps, const struct watch_step *step)
 	for (int i = 0; i < count && used < sizeof(meant); i++)
 		used += (size_t)snprintf(meant + used, sizeof(meant) - used, "%s%s",
 					 i ? " or " : "; did you mean ", near[i]);
-	return watch_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
-				 "%s has no %s%s%s", type, step->name, meant, count ? "?" : "");
+	return expression_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
+				      "%s has no %s%s%s", type, step->name, meant,
+				      count ? "?" : "");
 }
 
 /* Step into the virtual base classes on the way. Each has a record of its own. */
@@ -201,9 +202,9 @@ static int member_refuse(const struct steps *steps, const struct watch_step *ste
 
 	declared_name(&steps->type, type, sizeof(type));
 	if (err == -WM_E_WATCH_SEVERAL)
-		return watch_trouble_set(steps->trouble, err, step->at, step->bytes,
-					 "%.*s is of type %s, which has %s", (int)step->length,
-					 steps->expr->text + step->from, type, candidates);
+		return expression_trouble_set(steps->trouble, err, step->at, step->bytes,
+					      "%.*s is of type %s, which has %s", (int)step->length,
+					      steps->expr->text + step->from, type, candidates);
 	if (err == -ENOENT)
 		return declared_bytes(&steps->type, &bytes)
 			       ? steps_refuse(steps, -WM_E_NO_DEBUG, step)
@@ -218,9 +219,9 @@ static int static_refuse(const struct steps *steps, const struct watch_step *ste
 	char type[DECLARED_NAME_MAX];
 
 	declared_name(&found->record, type, sizeof(type));
-	return watch_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
-				 "%s is static in %s: watch %s::%s", found->member.name, type, type,
-				 found->member.name);
+	return expression_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
+				      "%s is static in %s: watch %s::%s", found->member.name, type,
+				      type, found->member.name);
 }
 
 static int member_go(struct steps *steps, const struct watch_step *step)
@@ -407,17 +408,18 @@ static int type_find(const struct steps *steps, const struct watch_step *step, s
 	}
 	if (!err || err == -WM_E_WATCH_DAMAGED || err == -ENOMEM)
 		return err;
-	return watch_trouble_set(steps->trouble,
-				 err == -ENOENT		   ? -WM_E_NO_DEBUG
-				 : err == -WM_E_WATCH_TYPE ? -WM_E_WATCH_SYNTAX
-							   : err,
-				 step->at, step->bytes, "%.*s%s", (int)step->bytes,
-				 steps->expr->text + step->at,
-				 err == -ENOENT ? ": there is no such type; write its whole name: "
-						  "(struct node *), (shop::Offer *)"
-				 : err == -WM_E_WATCH_TYPE    ? " is no cast to a pointer"
-				 : err == -WM_E_WATCH_SEVERAL ? ": types of that name differ"
-							      : "");
+	return expression_trouble_set(steps->trouble,
+				      err == -ENOENT		? -WM_E_NO_DEBUG
+				      : err == -WM_E_WATCH_TYPE ? -WM_E_WATCH_SYNTAX
+								: err,
+				      step->at, step->bytes, "%.*s%s", (int)step->bytes,
+				      steps->expr->text + step->at,
+				      err == -ENOENT
+					      ? ": there is no such type; write its whole name: "
+						"(struct node *), (shop::Offer *)"
+				      : err == -WM_E_WATCH_TYPE	   ? " is no cast to a pointer"
+				      : err == -WM_E_WATCH_SEVERAL ? ": types of that name differ"
+								   : "");
 }
 
 /* A class and one of its base classes: the object stays the same one. */
@@ -441,9 +443,10 @@ static int object_go(struct steps *steps, const struct watch_step *step, struct 
 	if (err == -ENOENT)
 		err = member_base(&to, &from, steps->file, steps->dwarf, &found, candidates);
 	if (!err && found.hop_count)
-		return watch_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, step->at, step->bytes,
-					 "%.*s: its operand points to a virtual base class",
-					 (int)step->bytes, steps->expr->text + step->at);
+		return expression_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, step->at,
+					      step->bytes,
+					      "%.*s: its operand points to a virtual base class",
+					      (int)step->bytes, steps->expr->text + step->at);
 	if (!err)
 		err = steps_advance(steps, -(int64_t)found.member.offset) ? -WM_E_WATCH_DAMAGED : 0;
 	else if (err == -WM_E_WATCH_SEVERAL)

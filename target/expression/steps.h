@@ -55,7 +55,7 @@ struct member_taker {
 	void *data;
 };
 
-/* The names of the members that it came to, as watch_members(). */
+/* The names of the members that it came to, as expression_members(). */
 int steps_members(struct steps *steps, const struct member_taker *taker);
 
 /*

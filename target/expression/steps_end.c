@@ -31,8 +31,8 @@ static int refuse_empty(const struct steps *steps, const struct declared *type)
 	char name[DECLARED_NAME_MAX];
 
 	declared_name(type, name, sizeof(name));
-	return watch_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, expr->at, expr->bytes,
-				 "%s is of type %s, which has no bytes", expr->words, name);
+	return expression_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, expr->at, expr->bytes,
+				      "%s is of type %s, which has no bytes", expr->words, name);
 }
 
 struct member_names {
@@ -143,7 +143,7 @@ int steps_end(struct steps *steps)
 		if (err && err != -ENOENT)
 			return refuse_all(steps, err, MISFIT_VOID);
 		place->bytes = expr->length;
-		return watch_type_plain(&place->type, expr->length);
+		return expression_type_plain(&place->type, expr->length);
 	}
 	if (!steps->has_type)
 		return refuse_all(steps, -ENOENT, MISFIT_VOID);

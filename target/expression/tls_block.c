@@ -42,7 +42,7 @@ static int read_at(const struct looking *looking, uint64_t address, void *to, si
 
 static int refuse(const struct looking *looking, int error, const char *detail)
 {
-	return watch_trouble_set(looking->trouble, error, 0, 0, "%s", detail);
+	return expression_trouble_set(looking->trouble, error, 0, 0, "%s", detail);
 }
 
 static int begin(struct looking *looking)
@@ -176,9 +176,9 @@ static int slot_read(const struct looking *looking, uint64_t number, uint64_t th
 	return 0;
 }
 
-int watch_block_find(uint64_t *block, const struct code_process *process,
-		     const struct code_module *module, uint64_t thread_pointer,
-		     struct watch_trouble *trouble)
+int expression_block_find(uint64_t *block, const struct code_process *process,
+			  const struct code_module *module, uint64_t thread_pointer,
+			  struct watch_trouble *trouble)
 {
 	struct looking looking = { .process = process, .trouble = trouble };
 	uint64_t link = 0, offset = 0, number = 0;
@@ -202,8 +202,8 @@ int watch_block_find(uint64_t *block, const struct code_process *process,
 	return slot_read(&looking, number, thread_pointer, block);
 }
 
-int watch_block_number(uint64_t *address, const struct code_process *process,
-		       uint64_t thread_pointer, struct watch_trouble *trouble)
+int expression_block_number(uint64_t *address, const struct code_process *process,
+			    uint64_t thread_pointer, struct watch_trouble *trouble)
 {
 	struct looking looking = { .process = process, .trouble = trouble };
 	struct member member;

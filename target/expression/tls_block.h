@@ -17,15 +17,15 @@
  * -WM_E_WATCH_NO_BLOCK: the thread has none yet; -WM_E_WATCH_BLOCKS: no C library describes its
  * structures; with words.
  */
-int watch_block_find(uint64_t *block, const struct code_process *process,
-		     const struct code_module *module, uint64_t thread_pointer,
-		     struct watch_trouble *trouble);
+int expression_block_find(uint64_t *block, const struct code_process *process,
+			  const struct code_module *module, uint64_t thread_pointer,
+			  struct watch_trouble *trouble);
 
 /*
  * Where the C library keeps the number of the thread with this thread pointer. 0 or
  * -WM_E_WATCH_BLOCKS.
  */
-int watch_block_number(uint64_t *address, const struct code_process *process,
-		       uint64_t thread_pointer, struct watch_trouble *trouble);
+int expression_block_number(uint64_t *address, const struct code_process *process,
+			    uint64_t thread_pointer, struct watch_trouble *trouble);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int watch_trouble_set(struct watch_trouble *trouble, int error, size_t at, size_t bytes,
-		      const char *format, ...)
+int expression_trouble_set(struct watch_trouble *trouble, int error, size_t at, size_t bytes,
+			   const char *format, ...)
 {
 	va_list args;
 

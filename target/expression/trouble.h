@@ -26,7 +26,7 @@ struct watch_trouble {
 /*
  * Fill it. NULL is let pass. Returns `error`, to be returned on.
  */
-int watch_trouble_set(struct watch_trouble *trouble, int error, size_t at, size_t bytes,
-		      const char *format, ...) __attribute__((format(printf, 5, 6)));
+int expression_trouble_set(struct watch_trouble *trouble, int error, size_t at, size_t bytes,
+			   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 #endif

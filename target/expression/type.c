@@ -12,14 +12,14 @@
 
 #define BIT_BYTES_MAX 9 /* 64 bits that begin inside of a byte */
 
-void watch_type_release(struct watch_type *type)
+void expression_type_release(struct watch_type *type)
 {
 	free(type->nodes);
 	free(type->names);
 	*type = (struct watch_type){ 0 };
 }
 
-int watch_type_plain(struct watch_type *type, uint64_t bytes)
+int expression_type_plain(struct watch_type *type, uint64_t bytes)
 {
 	static const uint8_t types[] = {
 		[1] = WM_TYPE_U8, [2] = WM_TYPE_U16, [4] = WM_TYPE_U32, [8] = WM_TYPE_U64
@@ -99,7 +99,7 @@ static int node_check(const struct watch_type *type, uint32_t at)
 	}
 }
 
-int watch_type_check(const struct watch_type *type)
+int expression_type_check(const struct watch_type *type)
 {
 	if (!type->nodes || !type->node_count || type->node_count > WATCH_NODES_MAX ||
 	    !type->names || !type->names_bytes || type->names_bytes > WATCH_NAMES_MAX ||
@@ -111,7 +111,7 @@ int watch_type_check(const struct watch_type *type)
 	return 0;
 }
 
-const char *watch_type_name(const struct watch_type *type)
+const char *expression_type_name(const struct watch_type *type)
 {
 	return type->node_count ? type->names + type->nodes[0].name : "";
 }
@@ -128,7 +128,7 @@ static int is_same_node(const struct watch_node *a, const struct watch_node *b)
 	       a->elements == b->elements && a->value == b->value;
 }
 
-int watch_type_is_same(const struct watch_type *a, const struct watch_type *b)
+int expression_type_is_same(const struct watch_type *a, const struct watch_type *b)
 {
 	if (a->node_count != b->node_count || a->names_bytes != b->names_bytes ||
 	    (a->names_bytes && memcmp(a->names, b->names, a->names_bytes)))
@@ -159,7 +159,7 @@ uint64_t type_node_bits(const struct watch_node *node, const void *value)
 	return is_signed(node) && number >> (bits - 1) ? number | ~0ull << bits : number;
 }
 
-uint64_t watch_type_bits(const struct watch_type *type, const void *value)
+uint64_t expression_type_bits(const struct watch_type *type, const void *value)
 {
 	return type->node_count ? type_node_bits(&type->nodes[0], value) : 0;
 }

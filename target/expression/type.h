@@ -4,9 +4,9 @@
  *
  * A type is an array of nodes, whose first node is the whole. They have fixed widths and no
  * pointers. So a trace stores the two arrays unchanged, and a reader checks them
- * (watch_type_check()). A type no longer than a watch can be is described down to its last member,
- * up to WATCH_NODES_MAX. Of a longer one, parts are runs of bytes, and an enumeration's values
- * numbers.
+ * (expression_type_check()). A type no longer than a watch can be is described down to its last
+ * member, up to WATCH_NODES_MAX. Of a longer one, parts are runs of bytes, and an enumeration's
+ * values numbers.
  */
 #ifndef TARGET_EXPRESSION_TYPE_H
 #define TARGET_EXPRESSION_TYPE_H
@@ -77,29 +77,29 @@ struct watch_type {
 	char *names; /* texts, each with its NUL; names[0] is 0 */
 };
 
-void watch_type_release(struct watch_type *type);
+void expression_type_release(struct watch_type *type);
 
 /* Whether all that is known of them is the same. */
-int watch_type_is_same(const struct watch_type *a, const struct watch_type *b);
+int expression_type_is_same(const struct watch_type *a, const struct watch_type *b);
 
 /*
  * A type without debug information: so many bytes; unsigned integers of 1, 2, 4 and 8. 0 or
  * -ENOMEM.
  */
-int watch_type_plain(struct watch_type *type, uint64_t bytes);
+int expression_type_plain(struct watch_type *type, uint64_t bytes);
 
 /* Whether what was read from somewhere is one: indices, depth, texts. 0 or -EINVAL. */
-int watch_type_check(const struct watch_type *type);
+int expression_type_check(const struct watch_type *type);
 
 /* The type's name: "unsigned int", "struct node *". Never NULL. */
-const char *watch_type_name(const struct watch_type *type);
+const char *expression_type_name(const struct watch_type *type);
 
 /*
  * The value's number out of its bytes as they lay in memory: widened by sign where it has one, a
  * bit-field's bits taken out and moved down. 0 where it is no number of 8 bytes or less; a float's
  * are its own bits.
  */
-uint64_t watch_type_bits(const struct watch_type *type, const void *value);
+uint64_t expression_type_bits(const struct watch_type *type, const void *value);
 
 /* How values look. Without a style, numbers are decimal and addresses have no symbol. */
 struct watch_style {
@@ -115,8 +115,8 @@ struct watch_style {
  * that does not fit ends in "...". `style` may be NULL. Returns how many bytes it wrote, without
  * the NUL. Any thread.
  */
-size_t watch_type_text(const struct watch_type *type, const void *value,
-		       const struct watch_style *style, char *text, size_t room);
+size_t expression_type_text(const struct watch_type *type, const void *value,
+			    const struct watch_style *style, char *text, size_t room);
 
 /* Some bytes of a value, one piece of it: as they were and as they are. */
 struct watch_stretch {
@@ -144,12 +144,12 @@ struct watch_part {
  *
  * -ERANGE: only some bytes of a number are in the stretch; *part and text[] are that number's.
  */
-int watch_type_part(const struct watch_type *type, const struct watch_stretch *stretch,
-		    struct watch_part *part, char *text, size_t room);
+int expression_type_part(const struct watch_type *type, const struct watch_stretch *stretch,
+			 struct watch_part *part, char *text, size_t room);
 
-/* As watch_type_text(), of a part: `value` has the part's bytes. */
-size_t watch_type_part_text(const struct watch_type *type, const struct watch_part *part,
-			    const void *value, const struct watch_style *style, char *text,
-			    size_t room);
+/* As expression_type_text(), of a part: `value` has the part's bytes. */
+size_t expression_type_part_text(const struct watch_type *type, const struct watch_part *part,
+				 const void *value, const struct watch_style *style, char *text,
+				 size_t room);
 
 #endif

@@ -373,7 +373,7 @@ int type_make(struct watch_type *type, const struct declared *declared, uint64_t
 	free(making.of);
 	free(making.depths);
 	/* Forged members may lie outside of what they are members of. */
-	return !err && watch_type_check(type) ? -WM_E_WATCH_DAMAGED : err;
+	return !err && expression_type_check(type) ? -WM_E_WATCH_DAMAGED : err;
 }
 
 int type_make_single(struct watch_type *type, enum watch_class class, uint8_t wm_type,

@@ -14,7 +14,7 @@ int type_make(struct watch_type *type, const struct declared *declared, uint64_t
 	      unsigned int bit, unsigned int bits, const struct code_file *file,
 	      const struct code_dwarf *dwarf);
 
-/* As watch_type_bits(), of any of a type's nodes. */
+/* As expression_type_bits(), of any of a type's nodes. */
 uint64_t type_node_bits(const struct watch_node *node, const void *value);
 
 /* One node of a class and a name. 0 or -ENOMEM. */

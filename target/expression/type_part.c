@@ -310,8 +310,8 @@ static void look_for_changes(struct search *search)
 	search->to = stretch->offset + (search->is_changed ? last : stretch->bytes);
 }
 
-int watch_type_part(const struct watch_type *type, const struct watch_stretch *stretch,
-		    struct watch_part *part, char *text, size_t room)
+int expression_type_part(const struct watch_type *type, const struct watch_stretch *stretch,
+			 struct watch_part *part, char *text, size_t room)
 {
 	struct search search = {
 		.type = type, .stretch = stretch, .part = part, .text = text, .room = room

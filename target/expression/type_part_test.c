@@ -38,7 +38,7 @@ static void make_array(uint8_t class, uint32_t bytes, uint32_t count)
 	nodes[0].elements = count;
 	nodes[1] = (struct watch_node){ .class = class, .bytes = bytes };
 	type.node_count = 2;
-	cr_assert_eq(watch_type_check(&type), 0);
+	cr_assert_eq(expression_type_check(&type), 0);
 }
 
 /* struct { int a; union { char b[4]; }; struct { int a, b; } node[2]; int S : 5; } */
@@ -73,7 +73,7 @@ static const char *seen(uint32_t offset, uint32_t bytes, const void *before, con
 	const struct watch_stretch stretch = { offset, bytes, before, after };
 	char name[32], values[2][64];
 	static char text[256];
-	int err = watch_type_part(&type, &stretch, &found, name, sizeof(name));
+	int err = expression_type_part(&type, &stretch, &found, name, sizeof(name));
 	uint32_t at = found.offset - offset;
 
 	if (err <= 0) {
@@ -82,15 +82,15 @@ static const char *seen(uint32_t offset, uint32_t bytes, const void *before, con
 	}
 	cr_assert_geq(found.offset, offset);
 	cr_assert_leq(found.offset + found.bytes, offset + bytes);
-	watch_type_part_text(&type, &found, (const char *)before + at, NULL, values[0],
-			     sizeof(values[0]));
-	watch_type_part_text(&type, &found, (const char *)after + at, NULL, values[1],
-			     sizeof(values[1]));
+	expression_type_part_text(&type, &found, (const char *)before + at, NULL, values[0],
+				  sizeof(values[0]));
+	expression_type_part_text(&type, &found, (const char *)after + at, NULL, values[1],
+				  sizeof(values[1]));
 	snprintf(text, sizeof(text), "%s: %s -> %s", name, values[0], values[1]);
 	return text;
 }
 
-Test(watch_type_part, part_of_just_the_bytes_is_called_as_in_c)
+Test(expression_type_part, part_of_just_the_bytes_is_called_as_in_c)
 {
 	const int32_t none[2] = { 0 }, some[] = { 1, 2 };
 	char text[9];
@@ -102,13 +102,13 @@ Test(watch_type_part, part_of_just_the_bytes_is_called_as_in_c)
 	/* a member without a name; bytes behind the members; no room */
 	cr_assert_str_eq(seen(4, 4, none, some), "");
 	cr_assert_str_eq(seen(28, 4, none, some), "");
-	cr_assert_eq(watch_type_part(&type, &(struct watch_stretch){ 20, 4, none, some }, &found,
-				     text, sizeof(text)),
+	cr_assert_eq(expression_type_part(&type, &(struct watch_stretch){ 20, 4, none, some },
+					  &found, text, sizeof(text)),
 		     0);
 	cr_assert_str_eq(text, "");
 }
 
-Test(watch_type_part, elements_that_changed_are_told)
+Test(expression_type_part, elements_that_changed_are_told)
 {
 	const int32_t none[2] = { 0 }, first[] = { 1, 0 }, second[] = { 0, 4 }, both[] = { 1, 4 };
 
@@ -122,7 +122,7 @@ Test(watch_type_part, elements_that_changed_are_told)
 	cr_assert_str_eq(seen(2, 2, none, both), "[0]...");
 }
 
-Test(watch_type_part, strings_are_not_taken_apart)
+Test(expression_type_part, strings_are_not_taken_apart)
 {
 	make_array(WATCH_CHAR, 1, 16);
 	cr_assert_str_eq(seen(0, 8, "hello wo", "hallo wo"),
@@ -133,7 +133,7 @@ Test(watch_type_part, strings_are_not_taken_apart)
 	cr_assert_str_eq(seen(8, 8, "rldxxxxx", "rleyxxxx"), "[10..11]: {100, 120} -> {101, 121}");
 }
 
-Test(watch_type_part, members_that_changed_are_told)
+Test(expression_type_part, members_that_changed_are_told)
 {
 	const int32_t none[2] = { 0 }, some[] = { 1, 2 }, bits[] = { 0, 0x1f };
 	struct watch_node *b = &nodes[2];
@@ -154,7 +154,7 @@ Test(watch_type_part, members_that_changed_are_told)
 	cr_assert_str_eq(seen(8, 8, none, some), ".node[0]: {a = 0, b = 0} -> {a = 1, b = 2}");
 }
 
-Test(watch_type_part, number_of_several_registers_is_named_with_some_bytes)
+Test(expression_type_part, number_of_several_registers_is_named_with_some_bytes)
 {
 	const double none[2] = { 0 }, some[] = { 1.5, 2.5 };
 	const long double number = 1.25L;

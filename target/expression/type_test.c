@@ -63,7 +63,7 @@ static const char *text_of(const void *value)
 {
 	static char text[WATCH_TEXT_MAX];
 
-	watch_type_text(&type, value, NULL, text, sizeof(text));
+	expression_type_text(&type, value, NULL, text, sizeof(text));
 	return text;
 }
 
@@ -71,18 +71,18 @@ Test(watch_type, without_debug_information_there_are_bytes)
 {
 	const uint8_t value[] = { 1, 0xff, 3, 0x80, 5, 6, 7, 8 };
 
-	cr_assert_eq(watch_type_plain(&type, 2), 0);
+	cr_assert_eq(expression_type_plain(&type, 2), 0);
 	cr_assert_eq(type.nodes[0].type, WM_TYPE_U16);
-	cr_assert_eq(watch_type_bits(&type, value), 0xff01);
+	cr_assert_eq(expression_type_bits(&type, value), 0xff01);
 	cr_assert_str_eq(text_of(value), "65281");
-	cr_assert_str_eq(watch_type_name(&type), "2 bytes");
-	cr_assert_eq(watch_type_check(&type), 0);
-	watch_type_release(&type);
-	cr_assert_eq(watch_type_plain(&type, 3), 0);
+	cr_assert_str_eq(expression_type_name(&type), "2 bytes");
+	cr_assert_eq(expression_type_check(&type), 0);
+	expression_type_release(&type);
+	cr_assert_eq(expression_type_plain(&type, 3), 0);
 	cr_assert_eq(type.nodes[0].type, WM_TYPE_BYTES);
-	cr_assert_eq(watch_type_bits(&type, value), 0);
+	cr_assert_eq(expression_type_bits(&type, value), 0);
 	cr_assert_str_eq(text_of(value), "{0x01, 0xff, 0x03}");
-	watch_type_release(&type);
+	expression_type_release(&type);
 }
 
 Test(watch_type, bits_are_taken_out_of_their_bytes)
@@ -92,18 +92,18 @@ Test(watch_type, bits_are_taken_out_of_their_bytes)
 	make(WATCH_SIGNED, 2);
 	nodes[0].bit = 3;
 	nodes[0].bits = 5;
-	cr_assert_eq(watch_type_bits(&type, value), (uint64_t)-3);
+	cr_assert_eq(expression_type_bits(&type, value), (uint64_t)-3);
 	nodes[0].class = WATCH_UNSIGNED;
-	cr_assert_eq(watch_type_bits(&type, value), 29);
+	cr_assert_eq(expression_type_bits(&type, value), 29);
 	nodes[0].bit = 6;
-	cr_assert_eq(watch_type_bits(&type, value), 0x1f);
+	cr_assert_eq(expression_type_bits(&type, value), 0x1f);
 	make(WATCH_UNSIGNED, 9);
 	nodes[0].bit = 5;
 	nodes[0].bits = 61;
-	cr_assert_eq(watch_type_check(&type), 0);
-	cr_assert_eq(watch_type_bits(&type, value), 0x0ffffffffffffc7f);
+	cr_assert_eq(expression_type_check(&type), 0);
+	cr_assert_eq(expression_type_bits(&type, value), 0x0ffffffffffffc7f);
 	make(WATCH_UNSIGNED, 8);
-	cr_assert_eq(watch_type_bits(&type, value), 0xffffffffffff8fe8);
+	cr_assert_eq(expression_type_bits(&type, value), 0xffffffffffff8fe8);
 	make(WATCH_BOOL, 1);
 	nodes[0].bit = 4;
 	nodes[0].bits = 1;
@@ -119,21 +119,21 @@ Test(watch_type, numbers_are_hexadecimal_if_that_is_asked)
 	char text[64];
 
 	make_struct();
-	watch_type_text(&type, value, &style, text, sizeof(text));
+	expression_type_text(&type, value, &style, text, sizeof(text));
 	cr_assert_str_eq(text, "{a = 0xfffe7960, b = 0x7}");
 	make_enum();
-	watch_type_text(&type, value + 1, &style, text, sizeof(text));
+	expression_type_text(&type, value + 1, &style, text, sizeof(text));
 	cr_assert_str_eq(text, "0x7");
 	make(WATCH_FLOAT, 8);
-	watch_type_text(&type, &one, &style, text, sizeof(text));
+	expression_type_text(&type, &one, &style, text, sizeof(text));
 	cr_assert_str_eq(text, "0x3ff0000000000000");
 	make(WATCH_FLOAT, 16);
-	watch_type_text(&type, long_one, &style, text, sizeof(text));
+	expression_type_text(&type, long_one, &style, text, sizeof(text));
 	cr_assert_str_eq(text, "0x3fff8000000000000000");
 	make(WATCH_SIGNED, 4);
 	nodes[0].bit = 3;
 	nodes[0].bits = 5;
-	watch_type_text(&type, (const uint8_t[]){ 0xe8, 0, 0, 0 }, &style, text, sizeof(text));
+	expression_type_text(&type, (const uint8_t[]){ 0xe8, 0, 0, 0 }, &style, text, sizeof(text));
 	cr_assert_str_eq(text, "0x1d");
 }
 
@@ -143,54 +143,54 @@ Test(watch_type, a_text_has_a_bound)
 	char text[16];
 
 	make_struct();
-	cr_assert_eq(watch_type_check(&type), 0);
+	cr_assert_eq(expression_type_check(&type), 0);
 	cr_assert_str_eq(text_of(value), "{a = -100000, b = 7}");
-	cr_assert_eq(watch_type_text(&type, value, NULL, text, sizeof(text)), 15);
+	cr_assert_eq(expression_type_text(&type, value, NULL, text, sizeof(text)), 15);
 	cr_assert_str_eq(text, "{a = -100000...");
-	cr_assert_eq(watch_type_text(&type, value, NULL, text, 1), 0);
-	cr_assert_eq(watch_type_text(&type, value, NULL, text, 0), 0);
+	cr_assert_eq(expression_type_text(&type, value, NULL, text, 1), 0);
+	cr_assert_eq(expression_type_text(&type, value, NULL, text, 0), 0);
 }
 
 Test(watch_type, what_was_stored_is_checked)
 {
 	make_struct();
 	nodes[1].offset = 5;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a member lies outside");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a member lies outside");
 	make_struct();
 	nodes[0].first = 0;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a node is in itself");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a node is in itself");
 	make_struct();
 	nodes[0].count = 3;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a child is none");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a child is none");
 	make_struct();
 	nodes[1].member = sizeof(names);
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a name is none");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a name is none");
 	make_struct();
 	type.names_bytes = B + 1;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a name has no end");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a name has no end");
 	make_struct();
 	nodes[2].class = WATCH_ENUMERATOR;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "an enumerator is a member");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "an enumerator is a member");
 	make_struct();
 	nodes[0].class = WATCH_ARRAY;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "an array has two elements' types");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "an array has two elements' types");
 	nodes[0].count = 1;
 	nodes[0].elements = 3;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "an array is longer than it is");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "an array is longer than it is");
 	nodes[0].elements = 2;
-	cr_assert_eq(watch_type_check(&type), 0);
+	cr_assert_eq(expression_type_check(&type), 0);
 	make(WATCH_FLOAT, 5);
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a float has 5 bytes");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a float has 5 bytes");
 	make(WATCH_SIGNED, 9);
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a number has 9 bytes");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a number has 9 bytes");
 	make(WATCH_SIGNED, 4);
 	nodes[0].bit = 30;
 	nodes[0].bits = 3;
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "bits lie outside");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "bits lie outside");
 	make(WATCH_ENUMERATOR + 1, 4);
-	cr_assert_eq(watch_type_check(&type), -EINVAL, "a class is none");
+	cr_assert_eq(expression_type_check(&type), -EINVAL, "a class is none");
 	type.node_count = 0;
-	cr_assert_eq(watch_type_check(&type), -EINVAL);
+	cr_assert_eq(expression_type_check(&type), -EINVAL);
 }
 
 static int bind(const char *number, enum watch_relation relation)
@@ -198,13 +198,13 @@ static int bind(const char *number, enum watch_relation relation)
 	struct watch_test test = { .subject = WATCH_IF_VALUE, .relation = relation };
 
 	snprintf(test.number, sizeof(test.number), "%s", number);
-	return watch_test_bind(&test, &type, &bound, &trouble);
+	return expression_test_bind(&test, &type, &bound, &trouble);
 }
 
 static int holds(const char *number, enum watch_relation relation, const void *value)
 {
 	cr_assert_eq(bind(number, relation), 0, "%s: %s", number, trouble.detail);
-	return watch_test_holds(&bound, watch_type_bits(&type, value), 0, 0, 1);
+	return expression_test_holds(&bound, expression_type_bits(&type, value), 0, 0, 1);
 }
 
 Test(watch_condition, numbers_are_the_types_own)
@@ -285,14 +285,14 @@ Test(watch_condition, structures_only_change)
 
 	make_struct();
 	cr_assert_eq(bind("0", WATCH_IS), -WM_E_WATCH_OPTION);
-	cr_assert_eq(watch_test_bind(&changed, &type, &bound, &trouble), 0);
-	cr_assert(watch_test_holds(&bound, 0, 0, 1, 1));
-	cr_assert_not(watch_test_holds(&bound, 0, 1, 0, 1));
-	cr_assert_eq(watch_test_bind(&tid, &type, &bound, &trouble), 0);
-	cr_assert(watch_test_holds(&bound, 0, 0, 0, 77));
-	cr_assert_not(watch_test_holds(&bound, 77, 77, 1, 78));
+	cr_assert_eq(expression_test_bind(&changed, &type, &bound, &trouble), 0);
+	cr_assert(expression_test_holds(&bound, 0, 0, 1, 1));
+	cr_assert_not(expression_test_holds(&bound, 0, 1, 0, 1));
+	cr_assert_eq(expression_test_bind(&tid, &type, &bound, &trouble), 0);
+	cr_assert(expression_test_holds(&bound, 0, 0, 0, 77));
+	cr_assert_not(expression_test_holds(&bound, 77, 77, 1, 78));
 	make(WATCH_SIGNED, 4);
-	cr_assert_eq(watch_test_bind(&old, &type, &bound, &trouble), 0);
-	cr_assert(watch_test_holds(&bound, 6, 5, 1, 1));
-	cr_assert_not(watch_test_holds(&bound, 5, 6, 1, 1));
+	cr_assert_eq(expression_test_bind(&old, &type, &bound, &trouble), 0);
+	cr_assert(expression_test_holds(&bound, 6, 5, 1, 1));
+	cr_assert_not(expression_test_holds(&bound, 5, 6, 1, 1));
 }

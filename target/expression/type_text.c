@@ -420,9 +420,9 @@ static void put_part(struct writer *writer, const struct watch_part *part, const
 	}
 }
 
-size_t watch_type_part_text(const struct watch_type *type, const struct watch_part *part,
-			    const void *value, const struct watch_style *style, char *text,
-			    size_t room)
+size_t expression_type_part_text(const struct watch_type *type, const struct watch_part *part,
+				 const void *value, const struct watch_style *style, char *text,
+				 size_t room)
 {
 	struct writer writer = { .type = type, .style = style, .text = text, .room = room };
 
@@ -436,8 +436,8 @@ size_t watch_type_part_text(const struct watch_type *type, const struct watch_pa
 	return strlen(text);
 }
 
-size_t watch_type_text(const struct watch_type *type, const void *value,
-		       const struct watch_style *style, char *text, size_t room)
+size_t expression_type_text(const struct watch_type *type, const void *value,
+			    const struct watch_style *style, char *text, size_t room)
 {
-	return watch_type_part_text(type, &(struct watch_part){ 0 }, value, style, text, room);
+	return expression_type_part_text(type, &(struct watch_part){ 0 }, value, style, text, room);
 }

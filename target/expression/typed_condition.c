@@ -13,9 +13,9 @@
 static int refuse(const struct watch_test *test, const struct watch_type *type, const char *why,
 		  struct watch_trouble *trouble)
 {
-	return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
-				 "the condition can't be tested: %s %s: %s", test->number, why,
-				 watch_type_name(type));
+	return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
+				      "the condition can't be tested: %s %s: %s", test->number, why,
+				      expression_type_name(type));
 }
 
 /* 'a', '\n', '\0', '\x1f'. Returns 1 when it is one. */
@@ -129,8 +129,8 @@ static int bind_float(const struct watch_test *test, const struct watch_type *ty
 	return 0;
 }
 
-int watch_test_bind(const struct watch_test *test, const struct watch_type *type,
-		    struct watch_bound_test *bound, struct watch_trouble *trouble)
+int expression_test_bind(const struct watch_test *test, const struct watch_type *type,
+			 struct watch_bound_test *bound, struct watch_trouble *trouble)
 {
 	const struct watch_node *node = &type->nodes[0];
 	int err;
@@ -192,8 +192,8 @@ static int compare(enum watch_number number, uint64_t a, uint64_t b)
 	}
 }
 
-int watch_test_holds(const struct watch_bound_test *test, uint64_t value, uint64_t old, int changed,
-		     pid_t tid)
+int expression_test_holds(const struct watch_bound_test *test, uint64_t value, uint64_t old,
+			  int changed, pid_t tid)
 {
 	uint64_t left = test->subject == WATCH_IF_VALUE ? value
 			: test->subject == WATCH_IF_OLD ? old

@@ -172,7 +172,7 @@ static int look(const struct scope *scope, void *data)
 	variable.is_external = dwarf_hasattr_integrate(&die, DW_AT_external) != 0;
 	variable.source = source_of(&die);
 	variable.line = !dwarf_decl_line(&die, &line) && line > 0 ? (unsigned int)line : 0;
-	err = variable_locate(&die, search->file, &variable.base, &variable.start);
+	err = location_find(&die, search->file, &variable.base, &variable.start);
 	if (err && (err == -WM_E_WATCH_LOCAL || is_in_function(scope)))
 		err = look_in_frame(search, scope, &variable);
 	keep(search, &variable, err);
@@ -191,8 +191,9 @@ static int several(const struct search *search, struct watch_trouble *trouble)
 					 "%s%s:%u (0x%" PRIx64 ")", i ? ", " : "",
 					 search->found[i].source, search->found[i].line,
 					 search->found[i].start);
-	return watch_trouble_set(trouble, -WM_E_WATCH_SEVERAL, expr->at, expr->bytes, "%s, at %s%s",
-				 expr->name, list, search->count == FOUND_MAX ? " and more" : "");
+	return expression_trouble_set(trouble, -WM_E_WATCH_SEVERAL, expr->at, expr->bytes,
+				      "%s, at %s%s", expr->name, list,
+				      search->count == FOUND_MAX ? " and more" : "");
 }
 
 static int refuse(const struct search *search, struct watch_trouble *trouble)
@@ -200,9 +201,9 @@ static int refuse(const struct search *search, struct watch_trouble *trouble)
 	const struct variable *lost = &search->lost;
 	const struct watch_expr *expr = search->expr;
 
-	return watch_trouble_set(trouble, search->lost_err, expr->at, expr->bytes,
-				 *lost->source ? "%s%s%s, at %s:%u" : "%s%s%s", lost->path,
-				 *lost->why ? ": " : "", lost->why, lost->source, lost->line);
+	return expression_trouble_set(trouble, search->lost_err, expr->at, expr->bytes,
+				      *lost->source ? "%s%s%s, at %s:%u" : "%s%s%s", lost->path,
+				      *lost->why ? ": " : "", lost->why, lost->source, lost->line);
 }
 
 int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
@@ -226,7 +227,7 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
 		err = several(search, trouble);
 	} else if (!err && search->count && search->found[0].base == WATCH_IN_FRAME &&
 		   search->is_inlined) {
-		err = watch_trouble_set(
+		err = expression_trouble_set(
 			trouble, -WM_E_WATCH_LOCAL, expr->at, expr->bytes,
 			"%s: its function is also inlined into others, where it has no "
 			"frame of its own",
@@ -257,14 +258,14 @@ static int name_take(const struct scope *scope, void *data)
 	struct watch_named named = { .name = path, .unit = dwarf_diename(&unit) };
 
 	if (dwarf_tag(&die) != DW_TAG_variable ||
-	    variable_locate(&die, naming->file, &named.base, &named.start) ||
+	    location_find(&die, naming->file, &named.base, &named.start) ||
 	    !scope_path(scope, 0, path))
 		return 0;
 	return naming->take(&named, naming->data);
 }
 
-int watch_variables(struct code_module *module,
-		    int (*take)(const struct watch_named *named, void *data), void *data)
+int expression_variables(struct code_module *module,
+			 int (*take)(const struct watch_named *named, void *data), void *data)
 {
 	struct code_dwarf *dwarf = code_dwarf_of(module->file);
 	struct naming naming = { module->file, take, data };
@@ -284,10 +285,11 @@ static int plain_take(const struct watch_named *named, void *data)
 	return naming->take(named->name, naming->data);
 }
 
-int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data)
+int expression_names(struct code_module *module, int (*take)(const char *name, void *data),
+		     void *data)
 {
 	struct plain_naming naming = { take, data };
-	int ret = watch_variables(module, plain_take, &naming);
+	int ret = expression_variables(module, plain_take, &naming);
 
 	return ret ? ret : code_symbol_data(module->file, take, data);
 }

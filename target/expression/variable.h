@@ -25,7 +25,7 @@ struct variable {
 /*
  * Find the variable that the expression's base names. 0; -ENOENT: the module describes no such
  * variable; -WM_E_NO_DEBUG: it describes no variables; -WM_E_WATCH_SEVERAL and the like, as
- * watch_place_find(). With -WM_E_WATCH_EXTERN the variable is filled, except for its location.
+ * expression_place_find(). With -WM_E_WATCH_EXTERN the variable is filled, except for its location.
  */
 int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
 		  struct watch_trouble *trouble);
@@ -35,27 +35,28 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
  * -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_LOCAL, -WM_E_WATCH_THREAD (of a library's),
  * -WM_E_WATCH_EXTERN.
  */
-int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start);
+int location_find(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start);
 
 /* Why an expression is no address that is always the same: one of these errors. */
-int variable_refusal(const Dwarf_Op *ops, size_t count);
+int location_refusal(const Dwarf_Op *ops, size_t count);
 
 /*
  * An offset in the program's thread-local block, as a base and what is added to that: a library's
  * is its block. 0 or -WM_E_WATCH_THREAD.
  */
-int variable_locate_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
-			   uint64_t *start);
+int location_find_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
+			 uint64_t *start);
 
 /* Is it a program, and no library? */
-int variable_is_program(const struct code_file *file);
+int location_is_program(const struct code_file *file);
 
 /*
  * Call take() with the whole name of each variable in a module's debug information, and of each of
  * its data symbols, until it returns something else than 0, which is returned: for "did you mean"
  * (complain_near()). The texts last as long as the call.
  */
-int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data);
+int expression_names(struct code_module *module, int (*take)(const char *name, void *data),
+		     void *data);
 
 /* A variable of a module's debug information. Several may share a name, or a place. */
 struct watch_named {
@@ -65,8 +66,8 @@ struct watch_named {
 	uint64_t start; /* as linked, or from the base */
 };
 
-/* As watch_names(), of the variables that debug information describes. */
-int watch_variables(struct code_module *module,
-		    int (*take)(const struct watch_named *named, void *data), void *data);
+/* As expression_names(), of the variables that debug information describes. */
+int expression_variables(struct code_module *module,
+			 int (*take)(const struct watch_named *named, void *data), void *data);
 
 #endif

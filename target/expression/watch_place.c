@@ -25,17 +25,18 @@ static int base_go(const struct watch_place *place, const struct watch_follow *f
 	int err = word_read(memory, *address, &table);
 
 	if (!err && !table)
-		return watch_trouble_set(trouble, -WM_E_WATCH_NULL, follow->at, follow->bytes,
-					 "%.*s, at 0x%" PRIx64
-					 ", is not constructed yet, so the place of its "
-					 "virtual base class is unknown",
-					 (int)follow->bytes, text, *address);
+		return expression_trouble_set(trouble, -WM_E_WATCH_NULL, follow->at, follow->bytes,
+					      "%.*s, at 0x%" PRIx64
+					      ", is not constructed yet, so the place of its "
+					      "virtual base class is unknown",
+					      (int)follow->bytes, text, *address);
 	if (!err)
 		err = word_read(memory, table - follow->below, &offset);
 	if (err == -EFAULT || err == -EIO)
-		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at, follow->bytes,
-					 "the virtual table of %.*s, at 0x%" PRIx64,
-					 (int)follow->bytes, text, *address);
+		return expression_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at,
+					      follow->bytes,
+					      "the virtual table of %.*s, at 0x%" PRIx64,
+					      (int)follow->bytes, text, *address);
 	if (!err)
 		*address += offset + (uint64_t)follow->offset;
 	return err;
@@ -60,9 +61,9 @@ static int limit_check(const struct watch_place *place, const struct watch_follo
 	room = count + (follow->limit == LIBRARY_COUNT);
 	if (follow->index < room)
 		return 0;
-	return watch_trouble_set(trouble, -WM_E_WATCH_MEMBER, follow->at, follow->bytes,
-				 "%.*s has %" PRIu64, (int)follow->bytes, place->text + follow->at,
-				 count);
+	return expression_trouble_set(trouble, -WM_E_WATCH_MEMBER, follow->at, follow->bytes,
+				      "%.*s has %" PRIu64, (int)follow->bytes,
+				      place->text + follow->at, count);
 }
 
 /* One pointer on the way, whose own address is known. */
@@ -75,14 +76,14 @@ static int pointer_go(const struct watch_place *place, const struct watch_follow
 	int err = word_read(memory, *address, &target);
 
 	if (err == -EFAULT || err == -EIO)
-		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at, follow->bytes,
-					 "%.*s would lie at 0x%" PRIx64, (int)follow->bytes, text,
-					 *address);
+		return expression_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, follow->at,
+					      follow->bytes, "%.*s would lie at 0x%" PRIx64,
+					      (int)follow->bytes, text, *address);
 	if (err)
 		return err;
 	if (!target)
-		return watch_trouble_set(trouble, -WM_E_WATCH_NULL, follow->at, follow->bytes,
-					 "%.*s", (int)follow->bytes, text);
+		return expression_trouble_set(trouble, -WM_E_WATCH_NULL, follow->at, follow->bytes,
+					      "%.*s", (int)follow->bytes, text);
 	err = limit_check(place, follow, memory, *address, target, trouble);
 	*address = target + (uint64_t)follow->offset;
 	return err;
@@ -97,7 +98,8 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 		*trouble = (struct watch_trouble){ 0 };
 	*address = place->start;
 	if (place->base == WATCH_IN_FRAME)
-		return watch_trouble_set(trouble, -WM_E_WATCH_LOCAL, 0, 0, "%s", place->variable);
+		return expression_trouble_set(trouble, -WM_E_WATCH_LOCAL, 0, 0, "%s",
+					      place->variable);
 	if (place->base == WATCH_IN_MODULE)
 		*address += place->module->base;
 	else if (place->base == WATCH_IN_THREAD || place->base == WATCH_IN_BLOCK)
@@ -106,8 +108,9 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 		err = (place->follows[i].below ? base_go : pointer_go)(place, &place->follows[i],
 								       memory, address, trouble);
 	if (!err && (*address >= USER_END || place->bytes > USER_END - *address))
-		return watch_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, 0, 0,
-					 "0x%" PRIx64 " is not one of the program's", *address);
+		return expression_trouble_set(trouble, -WM_E_WATCH_UNMAPPED, 0, 0,
+					      "0x%" PRIx64 " is not one of the program's",
+					      *address);
 	return err;
 }
 
@@ -122,14 +125,15 @@ static int follow_is_plain(const struct watch_place *place)
 int watch_follow_check(const struct watch_place *place, struct watch_trouble *trouble)
 {
 	struct watch_piece pieces[WATCH_REGISTERS];
-	size_t registers = watch_pieces(0, place->bytes, pieces) + place->follow_count, used = 0;
+	size_t registers = expression_pieces(0, place->bytes, pieces) + place->follow_count,
+	       used = 0;
 	char list[WATCH_DETAIL_MAX / 2] = "";
 
 	if (!place->follow_count)
-		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
-					 "follow: no pointer is on the way");
+		return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
+					      "follow: no pointer is on the way");
 	if (!follow_is_plain(place))
-		return watch_trouble_set(
+		return expression_trouble_set(
 			trouble, -WM_E_WATCH_OPTION, 0, 0,
 			"follow: only pointers of variables that all threads share are followed, "
 			"not containers, virtual base classes, local or thread variables");
@@ -139,7 +143,7 @@ int watch_follow_check(const struct watch_place *place, struct watch_trouble *tr
 					 place->text + place->follows[i].at);
 	if (registers <= WATCH_REGISTERS)
 		return 0;
-	return watch_trouble_set(
+	return expression_trouble_set(
 		trouble, -WM_E_WATCH_LARGE, 0, 0,
 		"follow: %s take a register each, with the value %zu debug registers in all", list,
 		registers);
@@ -147,7 +151,7 @@ int watch_follow_check(const struct watch_place *place, struct watch_trouble *tr
 
 void watch_place_release(struct watch_place *place)
 {
-	watch_type_release(&place->type);
+	expression_type_release(&place->type);
 	free(place->variable);
 	free(place->source);
 	free(place->frame);

@@ -92,9 +92,10 @@ struct watch_piece {
  * neighbour too. Fills up to WATCH_REGISTERS of them. Returns how many it takes, which may be more:
  * then it can't be watched. `bytes` 0 takes no piece.
  */
-size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[WATCH_REGISTERS]);
+size_t expression_pieces(uint64_t address, uint64_t bytes,
+			 struct watch_piece pieces[WATCH_REGISTERS]);
 
 /* -WM_E_WATCH_LARGE, in words, for who got more than WATCH_REGISTERS; else 0. */
-int watch_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *trouble);
+int expression_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *trouble);
 
 #endif

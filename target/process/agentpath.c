@@ -55,7 +55,7 @@ static int own_folder(char folder[PATH_MAX])
 	return 1;
 }
 
-static int take(char path[PATH_MAX], const char *folder, const char *step, const char *file)
+static int path_take(char path[PATH_MAX], const char *folder, const char *step, const char *file)
 {
 	char candidate[PATH_MAX];
 	int got = snprintf(candidate, sizeof(candidate), "%s%s%s", folder, step, file);
@@ -75,20 +75,20 @@ static int find(char path[PATH_MAX], const struct ours *ours, const char *named)
 	if (!named || !named[0])
 		named = secure_getenv(ours->environment);
 	if (named && named[0])
-		return take(path, named, "", "") ? 0 : -WM_E_NO_AGENT;
+		return path_take(path, named, "", "") ? 0 : -WM_E_NO_AGENT;
 	/*
 	 * the caller of a program that gains privileges chooses its argv[0], and may link it
 	 * elsewhere
 	 */
 	if (!getauxval(AT_SECURE) && own_folder(folder)) {
 		for (size_t i = 0; i < 2; i++)
-			if (take(path, folder, ours->built[i], ours->file))
+			if (path_take(path, folder, ours->built[i], ours->file))
 				return 0;
 		for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
-			if (take(path, folder, beside[i], ours->file))
+			if (path_take(path, folder, beside[i], ours->file))
 				return 0;
 	}
-	return take(path, WAYMARK_LIBDIR, "/", ours->file) ? 0 : -WM_E_NO_AGENT;
+	return path_take(path, WAYMARK_LIBDIR, "/", ours->file) ? 0 : -WM_E_NO_AGENT;
 }
 
 int agentpath_find(char path[PATH_MAX])

@@ -70,7 +70,7 @@ static int have(struct bundle *bundle, size_t bytes)
 	return 1;
 }
 
-static int take(struct bundle *bundle, struct wm_message *head, unsigned char **body)
+static int message_take(struct bundle *bundle, struct wm_message *head, unsigned char **body)
 {
 	size_t padded;
 
@@ -98,7 +98,7 @@ int bundle_next(struct bundle *bundle, struct wm_message *head, unsigned char **
 		bundle_close(bundle);
 		return 0;
 	}
-	if (take(bundle, head, body))
+	if (message_take(bundle, head, body))
 		return 1;
 	bundle_close(bundle);
 	return -WM_E_PROTOCOL;

@@ -4,7 +4,7 @@
  *
  *   1. refuse    what can't work, by looking at /proc alone (target.c)
  *   2. borrow    one program thread: it maps memory, makes part of it executable, and clones a
- *                raw thread (borrow.c, scratch.c)
+ *                raw thread (remote_thread.c, scratch.c)
  *   3. raw       the raw thread has a thread control block that Waymark made: enough to call
  *                pthread_create(), nothing more; then it exits (arch/loader.h)
  *   4. load      the proper thread calls dlopen() on the agent, starts it, and ends
@@ -25,13 +25,13 @@
 #include "target/process/glibc.h"
 #include "target/process/inject_calls.h"
 #include "target/process/interrupted_call.h"
-#include "target/process/loan.h"
+#include "target/process/thread_search.h"
 #include "target/process/reach.h"
 #include "target/process/scratch.h"
 #include "target/process/startup.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
-#include "target/process/whereabouts.h"
+#include "target/process/thread_status.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +45,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define BORROW_WAIT_MS 3000 /* for a thread that can be borrowed */
+#define REMOTE_WAIT_MS 3000 /* for a thread that can be borrowed */
 #define TRACED_WAIT_MS 1000 /* another tool may just be doing the same */
 #define LOAD_WAIT_MS 10000
 #define START_WAIT_MS 30000 /* the agent is in and waits for the kernel: batch_register() */
@@ -147,19 +147,19 @@ static uint64_t tid_by_robust_list(pid_t tid, uint64_t tcb)
 }
 
 /* Where the thread's control block keeps its number. 0: it has none that libc made. */
-static uint64_t tid_offset(const struct borrow *borrow)
+static uint64_t tid_offset(const struct remote_thread *remote)
 {
-	uint64_t tcb = borrow_regs_thread_pointer(&borrow->saved), self, found = 0, known;
-	uint32_t words[256], tid = (uint32_t)target_status_number(borrow->tid, "NSpid");
+	uint64_t tcb = remote_regs_thread_pointer(&remote->saved), self, found = 0, known;
+	uint32_t words[256], tid = (uint32_t)target_status_number(remote->tid, "NSpid");
 	uint64_t first = loader_tcb.tid_first;
 	size_t count = (loader_tcb.tid_last - first) / sizeof(words[0]);
 	int is_ambiguous = 0;
 
 	for (int i = 0; i < 2; i++)
-		if (borrow_read(borrow, tcb + loader_tcb.self[i], &self, sizeof(self)) ||
+		if (remote_thread_read(remote, tcb + loader_tcb.self[i], &self, sizeof(self)) ||
 		    self != tcb)
 			return 0;
-	if (borrow_read(borrow, tcb + first, words, count * sizeof(words[0])))
+	if (remote_thread_read(remote, tcb + first, words, count * sizeof(words[0])))
 		return 0;
 	/* in struct pthread, behind a list's head; the upper half of an address, 0x7ffe, is not */
 	for (size_t i = 0; i < count; i += 2) {
@@ -172,7 +172,7 @@ static uint64_t tid_offset(const struct borrow *borrow)
 	}
 	if (!is_ambiguous)
 		return found;
-	known = tid_by_robust_list(borrow->tid, tcb);
+	known = tid_by_robust_list(remote->tid, tcb);
 	return known >= first && known % 8 == first % 8 &&
 			       known < first + count * sizeof(words[0]) &&
 			       words[(known - first) / sizeof(words[0])] == tid
@@ -181,16 +181,16 @@ static uint64_t tid_offset(const struct borrow *borrow)
 }
 
 /* Might the thread be inside the memory allocator: is it there, or would it return there? */
-static int in_malloc(const struct borrow *borrow, const struct glibc *glibc, size_t count)
+static int in_malloc(const struct remote_thread *remote, const struct glibc *glibc, size_t count)
 {
-	uint64_t words[SCAN_WORDS], stack = borrow_regs_stack(&borrow->saved);
-	uint64_t pc = borrow_regs_pc(&borrow->saved);
+	uint64_t words[SCAN_WORDS], stack = remote_regs_stack(&remote->saved);
+	uint64_t pc = remote_regs_pc(&remote->saved);
 	uint64_t span = glibc->malloc_high - glibc->malloc_low;
 	ssize_t got;
 
 	if (pc - glibc->malloc_low < span)
 		return 1;
-	got = pread(borrow->mem, words, count * sizeof(words[0]), (off_t)stack);
+	got = pread(remote->mem, words, count * sizeof(words[0]), (off_t)stack);
 	for (ssize_t i = 0; i < got / (ssize_t)sizeof(words[0]); i++)
 		if (words[i] - glibc->malloc_low < span)
 			return 1;
@@ -201,13 +201,13 @@ static int in_malloc(const struct borrow *borrow, const struct glibc *glibc, siz
  * Is the program past the loader's work? With a library's constructor that waits it is not, and a
  * program without a usual start never seems to be; but then the loader's own work is done.
  */
-static int started(const struct loan *loan, const struct borrow *borrow)
+static int started(const struct thread_search *search, const struct remote_thread *remote)
 {
-	const struct injection *injection = loan->data;
-	enum startup phase = startup_read(borrow->tid, borrow->mem, &injection->glibc);
+	const struct injection *injection = search->data;
+	enum startup phase = startup_read(remote->tid, remote->mem, &injection->glibc);
 
 	return phase == STARTUP_OVER ||
-	       (phase == STARTUP_CONSTRUCTING && loan->tries >= TRIES_STRICT);
+	       (phase == STARTUP_CONSTRUCTING && search->tries >= TRIES_STRICT);
 }
 
 static void data_fill(struct loader_data *data, const struct injection *injection)
@@ -253,16 +253,16 @@ static void hold(const struct injection *injection)
 }
 
 /* With a thread borrowed: look, map, start. -EAGAIN: at this moment it can't be. */
-static int load_by(struct loan *loan, struct borrow *borrow)
+static int load_by(struct thread_search *search, struct remote_thread *remote)
 {
-	struct injection *injection = loan->data;
-	size_t scan = loan->tries < TRIES_STRICT ? SCAN_WORDS : SCAN_WORDS_LAX;
+	struct injection *injection = search->data;
+	size_t scan = search->tries < TRIES_STRICT ? SCAN_WORDS : SCAN_WORDS_LAX;
 	int alone = target_status_number(injection->target.pid, "Threads") == 1;
 	struct pollfd tool = { .fd = injection->tool };
 	struct loader_data *data = malloc(sizeof(*data));
 	struct maps maps = { 0 };
-	uint64_t word, offset = tid_offset(borrow);
-	int err = data ? maps_read(&maps, borrow->tid) : -ENOMEM;
+	uint64_t word, offset = tid_offset(remote);
+	int err = data ? maps_read(&maps, remote->tid) : -ENOMEM;
 
 	/* What came into the child of a vfork(2), would come into its parent. */
 	if (!err && startup_in_parent(injection->target.pid, injection->target.ppid))
@@ -272,42 +272,42 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 	if (!err && !offset) /* likewise, if the kernel doesn't report it; or no thread of libc's */
 		err = -EAGAIN;
 	if (!err)
-		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem,
+		err = glibc_read(&injection->glibc, remote->tid, &maps, remote->mem,
 				 injection->detail);
-	if (!err && !started(loan, borrow))
+	if (!err && !started(search, remote))
 		err = detail_set(injection->detail, -EAGAIN, "its program is still being started");
 	if (!err && !*injection->glibc.agent_path)
-		err = agent_check(injection, borrow->tid);
-	if (!err && alone && loan->tries < TRIES_LAX &&
-	    in_malloc(borrow, &injection->glibc, scan) &&
-	    !rest_is_outside_malloc(borrow, &maps, &injection->glibc))
+		err = agent_check(injection, remote->tid);
+	if (!err && alone && search->tries < TRIES_LAX &&
+	    in_malloc(remote, &injection->glibc, scan) &&
+	    !interrupted_call_is_outside_malloc(remote, &maps, &injection->glibc))
 		err = -EAGAIN;
 	if (!err) /* a tool that was killed wants no agent */
-		err = poll(&tool, 1, 0) > 0 ? -ECANCELED : borrow_place(borrow, &maps);
+		err = poll(&tool, 1, 0) > 0 ? -ECANCELED : remote_thread_place(remote, &maps);
 	/* memory that ends in the middle, and a folder that is gone, prove nothing */
 	if (err && err != -EAGAIN &&
-	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
+	    remote_thread_read(remote, remote_regs_stack(&remote->saved), &word, sizeof(word)))
 		err = detail_set(injection->detail, -WM_E_GONE, "process %d (%s)",
 				 injection->target.pid, injection->target.comm);
 	if (!err) {
 		data_fill(data, injection);
-		loan->committed = 1;
-		injection->mem = fcntl(borrow->mem, F_DUPFD_CLOEXEC, 0);
+		search->committed = 1;
+		injection->mem = fcntl(remote->mem, F_DUPFD_CLOEXEC, 0);
 		err = injection->mem < 0
 			      ? -errno
-			      : scratch_map(&injection->scratch, borrow, &injection->glibc, offset,
+			      : scratch_map(&injection->scratch, remote, &injection->glibc, offset,
 					    data, injection->detail);
 	}
 	if (injection->is_trial) {
 		if (!err)
-			err = inject_calls(&injection->scratch, borrow, injection->detail);
-		if (loan->committed)
-			scratch_unmap(&injection->scratch, borrow);
+			err = inject_calls(&injection->scratch, remote, injection->detail);
+		if (search->committed)
+			scratch_unmap(&injection->scratch, remote);
 	} else if (!err) {
-		err = scratch_start(&injection->scratch, borrow, injection->detail);
+		err = scratch_start(&injection->scratch, remote, injection->detail);
 	}
-	injection->started = loan->committed && !err && !injection->is_trial;
-	if (injection->started && !borrow_return(borrow) && alone)
+	injection->started = search->committed && !err && !injection->is_trial;
+	if (injection->started && !remote_thread_return(remote) && alone)
 		hold(injection);
 	maps_release(&maps);
 	free(data);
@@ -315,7 +315,7 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 }
 
 /* Why no thread could be borrowed in all the time: as the process is now. */
-static int failed_to_borrow(struct injection *injection, int err)
+static int thread_not_found(struct injection *injection, int err)
 {
 	int now = precheck(injection, injection->target.pid);
 
@@ -346,28 +346,28 @@ static int failed_to_borrow(struct injection *injection, int err)
 }
 
 /* Is the address space that this thread runs in the one that the scratch is in? */
-static int same_memory(const struct injection *injection, const struct borrow *borrow)
+static int same_memory(const struct injection *injection, const struct remote_thread *remote)
 {
 	unsigned char here[offsetof(struct loader_data, text)], there[sizeof(here)];
 
 	return pread(injection->mem, here, sizeof(here), (off_t)injection->scratch.data) ==
 		       (ssize_t)sizeof(here) &&
-	       !borrow_read(borrow, injection->scratch.data, there, sizeof(there)) &&
+	       !remote_thread_read(remote, injection->scratch.data, there, sizeof(there)) &&
 	       !memcmp(here, there, sizeof(here));
 }
 
-static int unmap_by(struct loan *loan, struct borrow *borrow)
+static int unmap_by(struct thread_search *search, struct remote_thread *remote)
 {
-	struct injection *injection = loan->data;
+	struct injection *injection = search->data;
 	struct maps maps = { 0 };
-	int err = same_memory(injection, borrow) ? maps_read(&maps, borrow->tid) : -WM_E_GONE;
+	int err = same_memory(injection, remote) ? maps_read(&maps, remote->tid) : -WM_E_GONE;
 
 	if (!err)
-		err = borrow_place(borrow, &maps);
+		err = remote_thread_place(remote, &maps);
 	if (!err) {
 		/* A second call might take what the program has mapped there since. */
-		loan->committed = 1;
-		err = scratch_unmap(&injection->scratch, borrow);
+		search->committed = 1;
+		err = scratch_unmap(&injection->scratch, remote);
 	}
 	maps_release(&maps);
 	return err;
@@ -418,12 +418,12 @@ static int threads_left(const struct injection *injection)
 /* Unmap the scratch. What can't be removed stays, unused: that is no failure. */
 static void unmap(struct injection *injection)
 {
-	struct loan loan = { .pid = injection->target.pid,
-			     .wait_ms = UNMAP_WAIT_MS,
-			     .fn = unmap_by,
-			     .data = injection };
+	struct thread_search search = { .pid = injection->target.pid,
+					.wait_ms = UNMAP_WAIT_MS,
+					.fn = unmap_by,
+					.data = injection };
 
-	loan_make(&loan);
+	thread_search_run(&search);
 }
 
 /* Step 5. */
@@ -463,7 +463,7 @@ static int give_up(struct injection *injection, uint32_t status)
 	char words[192] = "";
 
 	if (tid > 0)
-		whereabouts_tell(injection->target.pid, tid, words, sizeof(words));
+		thread_status_text(injection->target.pid, tid, words, sizeof(words));
 	abandon(injection);
 	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s%s%s",
 			  injection->target.pid, injection->target.comm, why,
@@ -550,19 +550,19 @@ static int not_started(struct injection *injection, int err)
 
 static int attempt(struct injection *injection, pid_t pid)
 {
-	struct loan loan = { .wait_ms = BORROW_WAIT_MS,
-			     .tries_min = TRIES_LAX + 1,
-			     .fn = load_by,
-			     .data = injection };
+	struct thread_search search = { .wait_ms = REMOTE_WAIT_MS,
+					.tries_min = TRIES_LAX + 1,
+					.fn = load_by,
+					.data = injection };
 	int err = precheck(injection, pid);
 
 	if (err || reach_listens(&injection->target, injection->socket_dir))
 		return err;
-	loan.pid = injection->target.pid;
-	err = loan_make(&loan);
-	injection->astray = loan.astray;
-	if (loan_failed(&loan, err))
-		err = failed_to_borrow(injection, err);
+	search.pid = injection->target.pid;
+	err = thread_search_run(&search);
+	injection->astray = search.astray;
+	if (thread_search_failed(&search, err))
+		err = thread_not_found(injection, err);
 	else if (injection->started)
 		err = await(injection);
 	else if (injection->scratch.start)

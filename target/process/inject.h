@@ -17,7 +17,7 @@
  * listens already is left alone. `pid` may name any thread of the process. Waits up to some 12 s.
  *
  * No program thread runs any of it: one is borrowed for four system calls and given back as it was
- * (target/process/borrow.h). A process that is forked for it does the work
+ * (target/process/remote_thread.h). A process that is forked for it does the work
  * (target/process/injector.c). A tool that is killed meanwhile leaves the program running, and its
  * text as it was.
  *
@@ -29,20 +29,20 @@
  * While it runs, no thread of the caller's may wait for just any child (waitpid(-1)): it would take
  * what is meant for us.
  */
-int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+int injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+		   size_t detail_bytes);
+
+/*
+ * Whether injector_agent() would succeed: a borrowed thread maps the same memory and makes the
+ * calls that the agent begins with, and undoes each. No agent is loaded. As injector_agent(); or 1:
+ * it would, but the process cannot read its own /proc, so the agent stops none of its threads.
+ */
+int injector_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 		 size_t detail_bytes);
 
 /*
- * Whether inject_agent() would succeed: a borrowed thread maps the same memory and makes the calls
- * that the agent begins with, and undoes each. No agent is loaded. As inject_agent(); or 1: it
- * would, but the process cannot read its own /proc, so the agent stops none of its threads.
- */
-int inject_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-	       size_t detail_bytes);
-
-/*
  * The same by the calling process. `tool` is the end of a pipe to the tool: once the tool is
- * killed, no agent is loaded any more. -1: without one. is_trial: as inject_try().
+ * killed, no agent is loaded any more. -1: without one. is_trial: as injector_try().
  */
 int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, int is_trial,
 		char *detail, size_t detail_bytes);

@@ -22,7 +22,7 @@ _Static_assert(sizeof(struct sockaddr_un) <= LOADER_TEXT_BYTES, "the socket's ad
 
 struct calls {
 	const struct scratch *scratch;
-	struct borrow *borrow;
+	struct remote_thread *remote;
 	struct detail detail;
 	struct loader_data data;
 };
@@ -33,7 +33,7 @@ static int call(const struct calls *calls, long number, uint64_t first, uint64_t
 {
 	const uint64_t arguments[6] = { first, second, third };
 	long result;
-	int err = borrow_syscall(calls->borrow, number, arguments, &result);
+	int err = remote_thread_syscall(calls->remote, number, arguments, &result);
 
 	return err ? err : (int)result;
 }
@@ -47,7 +47,7 @@ static int refuse(const struct calls *calls, int err, const char *what)
 	else if (err == -EROFS)
 		error = -WM_E_SOCKET_DIR;
 	return detail_set(calls->detail, error, "%s: %s%s", what, strerror(-err),
-			  target_refusal(calls->borrow->tid, err));
+			  target_refusal(calls->remote->tid, err));
 }
 
 /* The agent's file is opened, and mapped as code. */
@@ -61,7 +61,7 @@ static int load(const struct calls *calls)
 	if (fd < 0)
 		return refuse(calls, fd, calls->data.agent_path);
 	map[4] = (uint64_t)fd;
-	err = borrow_syscall(calls->borrow, SYS_mmap, map, &at);
+	err = remote_thread_syscall(calls->remote, SYS_mmap, map, &at);
 	if (!err && at < 0 && at > -PAGE_BYTES)
 		err = (int)at;
 	if (!err)
@@ -95,10 +95,11 @@ static int listen_there(const struct calls *calls)
 	char name[32];
 	int made, err;
 
-	snprintf(name, sizeof(name), "%d.try", calls->borrow->tid);
+	snprintf(name, sizeof(name), "%d.try", calls->remote->tid);
 	err = socketdir_address(&address, calls->data.socket_dir, name);
 	if (!err)
-		err = borrow_write(calls->borrow, at + ADDRESS_AT, &address, sizeof(address));
+		err = remote_thread_write(calls->remote, at + ADDRESS_AT, &address,
+					  sizeof(address));
 	if (err)
 		return err;
 	made = call(calls, SYS_mkdirat, FROM, dir, 0700);
@@ -130,7 +131,7 @@ static int reads_proc(const struct calls *calls)
 	int fd = 0;
 
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && fd >= 0; i++) {
-		if (borrow_write(calls->borrow, at, files[i].path, sizeof(files[i].path)))
+		if (remote_thread_write(calls->remote, at, files[i].path, sizeof(files[i].path)))
 			return 0;
 		fd = call(calls, SYS_openat, FROM, at, (uint64_t)files[i].flags);
 		if (fd >= 0)
@@ -139,10 +140,10 @@ static int reads_proc(const struct calls *calls)
 	return fd >= 0;
 }
 
-int inject_calls(const struct scratch *scratch, struct borrow *borrow, struct detail detail)
+int inject_calls(const struct scratch *scratch, struct remote_thread *remote, struct detail detail)
 {
-	struct calls calls = { scratch, borrow, detail, { 0 } };
-	int err = borrow_read(borrow, scratch->data, &calls.data, sizeof(calls.data));
+	struct calls calls = { scratch, remote, detail, { 0 } };
+	int err = remote_thread_read(remote, scratch->data, &calls.data, sizeof(calls.data));
 
 	calls.data.socket_dir[sizeof(calls.data.socket_dir) - 1] = '\0';
 	calls.data.agent_path[sizeof(calls.data.agent_path) - 1] = '\0';

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The system calls that the agent begins with, made by a borrowed thread (inject_try()). */
+/* The system calls that the agent begins with, made by a borrowed thread (injector_try()). */
 #ifndef TARGET_PROCESS_INJECT_CALLS_H
 #define TARGET_PROCESS_INJECT_CALLS_H
 
@@ -11,6 +11,6 @@
  * -WM_E_SOCKET_DIR, -WM_E_NO_DESCRIPTORS, with words; or what the loan failed with. What they made
  * is gone again.
  */
-int inject_calls(const struct scratch *scratch, struct borrow *borrow, struct detail detail);
+int inject_calls(const struct scratch *scratch, struct remote_thread *remote, struct detail detail);
 
 #endif

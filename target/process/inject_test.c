@@ -33,7 +33,7 @@ static int enter(struct subject *subject)
 	char agent[PATH_MAX];
 
 	subject_file(agent, "libstandin-agent.so");
-	return inject_agent(subject->pid, agent, subject->dir, detail, sizeof(detail));
+	return injector_agent(subject->pid, agent, subject->dir, detail, sizeof(detail));
 }
 
 /* Attach, have the agent go to sleep, attach again; then all must be as it would have been. */
@@ -471,11 +471,11 @@ Test(inject, a_missing_agent_and_one_that_is_none_are_refused, .timeout = 30)
 	char path[PATH_MAX];
 
 	subject_start(&subject, "waits", "poll");
-	cr_assert_eq(inject_agent(subject.pid, "/nowhere/agent.so", subject.dir, detail,
-				  sizeof(detail)),
+	cr_assert_eq(injector_agent(subject.pid, "/nowhere/agent.so", subject.dir, detail,
+				    sizeof(detail)),
 		     -WM_E_NO_AGENT);
 	subject_file(path, "busy");
-	cr_assert_eq(inject_agent(subject.pid, path, subject.dir, detail, sizeof(detail)),
+	cr_assert_eq(injector_agent(subject.pid, path, subject.dir, detail, sizeof(detail)),
 		     -WM_E_NO_AGENT);
 	subject_end(&subject);
 }

@@ -2,8 +2,8 @@
 /*
  * The injector: a process of Waymark's that does one injection and reports the outcome to the tool.
  * While a thread is borrowed, Waymark's code is behind some module's text
- * (target/process/borrow.h). A tool that is killed at that moment could not restore the bytes
- * there. The injector survives it and does.
+ * (target/process/remote_thread.h). A tool that is killed at that moment could not restore the
+ * bytes there. The injector survives it and does.
  */
 #include "target/process/inject.h"
 
@@ -117,16 +117,16 @@ static int inject_by(struct injector *injector, char *detail, size_t detail_byte
 	return outcome.error;
 }
 
-int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-		 size_t detail_bytes)
+int injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+		   size_t detail_bytes)
 {
 	struct injector injector = { pid, agent_path, socket_dir, 0, { -1, -1 } };
 
 	return inject_by(&injector, detail, detail_bytes);
 }
 
-int inject_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-	       size_t detail_bytes)
+int injector_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+		 size_t detail_bytes)
 {
 	struct injector injector = { pid, agent_path, socket_dir, 1, { -1, -1 } };
 

@@ -126,8 +126,8 @@ static int enter_and_die(struct subject *subject, int step_at)
 	tool = fork();
 	if (!tool) {
 		killing->tool = getpid();
-		_exit(!!inject_agent(subject->pid, agent, subject->dir, killing->detail,
-				     sizeof(killing->detail)));
+		_exit(!!injector_agent(subject->pid, agent, subject->dir, killing->detail,
+				       sizeof(killing->detail)));
 	}
 	cr_assert_eq(waitpid(tool, &status, 0), tool);
 	cr_assert(AWAIT(is_only_child(subject)), "step %d: a process stays", step_at);

@@ -59,12 +59,13 @@ static int is_code(const struct maps *maps, uint64_t address)
 /*
  * The code that a signal handler has interrupted: near enough to the allocator to be called by it?
  */
-static int interrupts(const struct borrow *borrow, const struct glibc *glibc, uint64_t pc,
+static int interrupts(const struct remote_thread *remote, const struct glibc *glibc, uint64_t pc,
 		      uint64_t stack)
 {
 	uint64_t span = glibc->malloc_high - glibc->malloc_low, words[CALLER_WORDS];
 
-	if (pc - glibc->malloc_low < span || borrow_read(borrow, stack, words, sizeof(words)))
+	if (pc - glibc->malloc_low < span ||
+	    remote_thread_read(remote, stack, words, sizeof(words)))
 		return 1;
 	for (size_t i = 0; i < CALLER_WORDS; i++)
 		if (words[i] - glibc->malloc_low < span)
@@ -72,25 +73,25 @@ static int interrupts(const struct borrow *borrow, const struct glibc *glibc, ui
 	return 0;
 }
 
-int rest_is_outside_malloc(const struct borrow *borrow, const struct maps *maps,
-			   const struct glibc *glibc)
+int interrupted_call_is_outside_malloc(const struct remote_thread *remote, const struct maps *maps,
+				       const struct glibc *glibc)
 {
-	uint64_t stack = borrow_regs_stack(&borrow->saved) & ~UINT64_C(7), *words, below, pc;
+	uint64_t stack = remote_regs_stack(&remote->saved) & ~UINT64_C(7), *words, below, pc;
 	const struct map *map = maps_find(maps, stack);
 	size_t count = map ? (map->end - stack) / sizeof(*words) : 0;
 	int is_outside;
 
-	if (!is_none_of_malloc(borrow_regs_call_number(&borrow->saved)) || !count ||
+	if (!is_none_of_malloc(remote_regs_call_number(&remote->saved)) || !count ||
 	    count > STACK_WORDS_MAX)
 		return 0;
 	words = malloc(count * sizeof(*words));
-	is_outside = words && !borrow_read(borrow, stack, words, count * sizeof(*words));
+	is_outside = words && !remote_thread_read(remote, stack, words, count * sizeof(*words));
 	for (size_t i = 0; is_outside && i < count; i++) {
-		if (!borrow_is_signal_frame(words + i, count - i, &pc, &below) ||
+		if (!remote_is_signal_frame(words + i, count - i, &pc, &below) ||
 		    !is_code(maps, words[i]) || !is_code(maps, pc))
 			continue;
 		/* one that has returned looks the same as long as nothing was written over it */
-		is_outside = !interrupts(borrow, glibc, pc, below);
+		is_outside = !interrupts(remote, glibc, pc, below);
 	}
 	free(words);
 	return is_outside;

@@ -4,7 +4,7 @@
 #define TARGET_PROCESS_INTERRUPTED_CALL_H
 
 #include "base/maps.h"
-#include "target/process/borrow.h"
+#include "target/process/remote_thread.h"
 #include "target/process/glibc.h"
 
 /*
@@ -12,7 +12,7 @@
  * handler that is under way has interrupted the allocator: then it is not in the middle of it,
  * whatever stale words its stack holds.
  */
-int rest_is_outside_malloc(const struct borrow *borrow, const struct maps *maps,
-			   const struct glibc *glibc);
+int interrupted_call_is_outside_malloc(const struct remote_thread *remote, const struct maps *maps,
+				       const struct glibc *glibc);
 
 #endif

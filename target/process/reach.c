@@ -36,7 +36,7 @@ static int connect_in(const struct target *target, const struct mount_ns *apart,
 		      struct link *link)
 {
 	int folder = mount_ns_is_foreign(apart) ? mount_ns_open(target->pid, dir, target->uid, 0)
-						: place_open(dir, target->uid);
+						: socket_place_open(dir, target->uid);
 	int found = -ENOENT;
 
 	if (folder < 0)
@@ -148,7 +148,7 @@ int reach_agent(const struct target *target, struct link *link)
 
 	mount_ns_of(&apart, target->pid);
 
-	for (unsigned int which = 0; !place_candidate(target->pid, target->uid, which, dir);
+	for (unsigned int which = 0; !socket_place_candidate(target->pid, target->uid, which, dir);
 	     which++) {
 		int err = connect_in(target, &apart, dir, link);
 

@@ -40,7 +40,7 @@ static void layout(struct scratch *scratch, const struct glibc *glibc)
 	scratch->bytes = at + PTHREAD_BYTES;
 }
 
-static int remote_map(struct scratch *scratch, struct borrow *borrow, struct detail detail)
+static int remote_map(struct scratch *scratch, struct remote_thread *remote, struct detail detail)
 {
 	const uint64_t map[6] = { 0,
 				  scratch->bytes,
@@ -49,7 +49,7 @@ static int remote_map(struct scratch *scratch, struct borrow *borrow, struct det
 				  (uint64_t)-1,
 				  0 };
 	long result;
-	int err = borrow_syscall(borrow, SYS_mmap, map, &result);
+	int err = remote_thread_syscall(remote, SYS_mmap, map, &result);
 
 	if (err)
 		return err;
@@ -66,47 +66,49 @@ static int remote_map(struct scratch *scratch, struct borrow *borrow, struct det
 	return 0;
 }
 
-static int code_write(const struct scratch *scratch, const struct borrow *borrow)
+static int code_write(const struct scratch *scratch, const struct remote_thread *remote)
 {
 	unsigned char code[PAGE_BYTES];
 	size_t bytes = (size_t)(loader_code_end - loader_code);
 	size_t jump = LOADER_AT + (size_t)(loader_restore_jump - loader_code);
-	int32_t distance = (int32_t)borrow_restore_offset() - (int32_t)(jump + 4);
+	int32_t distance = (int32_t)remote_restore_offset() - (int32_t)(jump + 4);
 
-	if (borrow_code_bytes() > LOADER_AT || LOADER_AT + bytes > sizeof(code))
+	if (remote_code_bytes() > LOADER_AT || LOADER_AT + bytes > sizeof(code))
 		return -E2BIG;
 	memset(code, 0, sizeof(code));
-	borrow_code_fill(code, &borrow->saved, borrow->mask);
+	remote_code_fill(code, &remote->saved, remote->mask);
 	memcpy(code + LOADER_AT, loader_code, bytes);
 	memcpy(code + jump, &distance, sizeof(distance));
-	return borrow_write(borrow, scratch->start, code, sizeof(code));
+	return remote_thread_write(remote, scratch->start, code, sizeof(code));
 }
 
 /*
  * The raw thread's control block: what libc asks of it before its thread-local memory is set up is
  * that it points to itself, has the process's guards and its own number (which the kernel writes).
  */
-static int tcb_write(const struct scratch *scratch, const struct borrow *borrow, uint64_t model)
+static int tcb_write(const struct scratch *scratch, const struct remote_thread *remote,
+		     uint64_t model)
 {
 	uint64_t dtv = scratch->dtv + 16;
 	const uint32_t yes = 1;
 	unsigned char guard[8];
-	int err = borrow_write(borrow, scratch->dtv, &scratch->dtv_entries, sizeof(uint64_t));
+	int err = remote_thread_write(remote, scratch->dtv, &scratch->dtv_entries,
+				      sizeof(uint64_t));
 
 	for (int i = 0; i < 2 && !err; i++)
-		err = borrow_write(borrow, scratch->tcb + loader_tcb.self[i], &scratch->tcb,
-				   sizeof(uint64_t));
+		err = remote_thread_write(remote, scratch->tcb + loader_tcb.self[i], &scratch->tcb,
+					  sizeof(uint64_t));
 	if (!err)
-		err = borrow_write(borrow, scratch->tcb + loader_tcb.dtv, &dtv, sizeof(dtv));
+		err = remote_thread_write(remote, scratch->tcb + loader_tcb.dtv, &dtv, sizeof(dtv));
 	if (!err)
-		err = borrow_write(borrow, scratch->tcb + loader_tcb.multiple_threads, &yes,
-				   sizeof(yes));
+		err = remote_thread_write(remote, scratch->tcb + loader_tcb.multiple_threads, &yes,
+					  sizeof(yes));
 	for (int i = 0; i < 3 && !err; i++) {
-		err = borrow_read(borrow, model + loader_tcb.alike[i][0], guard,
-				  loader_tcb.alike[i][1]);
+		err = remote_thread_read(remote, model + loader_tcb.alike[i][0], guard,
+					 loader_tcb.alike[i][1]);
 		if (!err)
-			err = borrow_write(borrow, scratch->tcb + loader_tcb.alike[i][0], guard,
-					   loader_tcb.alike[i][1]);
+			err = remote_thread_write(remote, scratch->tcb + loader_tcb.alike[i][0],
+						  guard, loader_tcb.alike[i][1]);
 	}
 	return err;
 }
@@ -115,71 +117,72 @@ static int tcb_write(const struct scratch *scratch, const struct borrow *borrow,
  * Under PR_SET_MDWE what could be written never becomes executable. There the page is mapped as
  * code, and written as a debugger writes it.
  */
-static int code_protect(const struct scratch *scratch, struct borrow *borrow, struct detail detail)
+static int code_protect(const struct scratch *scratch, struct remote_thread *remote,
+			struct detail detail)
 {
 	const uint64_t protect[6] = { scratch->start, PAGE_BYTES, PROT_READ | PROT_EXEC };
 	const uint64_t map[6] = { scratch->start,	 PAGE_BYTES,
 				  PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
 				  (uint64_t)-1,		 0 };
 	long result;
-	int err = borrow_syscall(borrow, SYS_mprotect, protect, &result);
+	int err = remote_thread_syscall(remote, SYS_mprotect, protect, &result);
 
 	if (err || !result)
 		return err;
-	err = borrow_syscall(borrow, SYS_mmap, map, &result);
+	err = remote_thread_syscall(remote, SYS_mmap, map, &result);
 	if (!err && (uint64_t)result == scratch->start)
-		err = code_write(scratch, borrow);
+		err = code_write(scratch, remote);
 	else if (!err)
 		err = detail_set(detail, -WM_E_INJECT, "the process may not execute new memory: %s",
 				 strerror((int)-result));
 	return err;
 }
 
-int scratch_map(struct scratch *scratch, struct borrow *borrow, const struct glibc *glibc,
+int scratch_map(struct scratch *scratch, struct remote_thread *remote, const struct glibc *glibc,
 		uint64_t tid_offset, struct loader_data *data, struct detail detail)
 {
 	int err;
 
 	*scratch = (struct scratch){ 0 };
 	layout(scratch, glibc);
-	err = remote_map(scratch, borrow, detail);
+	err = remote_map(scratch, remote, detail);
 	if (err)
 		return err;
 	data->tcb = scratch->tcb;
 	data->tid_at = scratch->tcb + tid_offset;
 	data->stack_bytes = AGENT_STACK_BYTES + pages(glibc->tls_bytes);
-	err = code_write(scratch, borrow);
+	err = code_write(scratch, remote);
 	if (!err)
-		err = borrow_write(borrow, scratch->data, data, sizeof(*data));
+		err = remote_thread_write(remote, scratch->data, data, sizeof(*data));
 	if (!err)
-		err = tcb_write(scratch, borrow, borrow_regs_thread_pointer(&borrow->saved));
+		err = tcb_write(scratch, remote, remote_regs_thread_pointer(&remote->saved));
 	if (!err)
-		err = code_protect(scratch, borrow, detail);
+		err = code_protect(scratch, remote, detail);
 	if (err)
-		scratch_unmap(scratch, borrow);
+		scratch_unmap(scratch, remote);
 	return err;
 }
 
-int scratch_start(const struct scratch *scratch, struct borrow *borrow, struct detail detail)
+int scratch_start(const struct scratch *scratch, struct remote_thread *remote, struct detail detail)
 {
 	const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
 			       CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_SETTID |
 			       CLONE_CHILD_CLEARTID;
-	struct borrow_regs regs;
+	struct remote_regs regs;
 	struct loader_data data;
 	struct target target;
 	long result;
-	int err = borrow_move(borrow, scratch->start);
+	int err = remote_thread_move(remote, scratch->start);
 
 	if (!err)
-		err = borrow_read(borrow, scratch->data, &data, sizeof(data));
+		err = remote_thread_read(remote, scratch->data, &data, sizeof(data));
 	if (err)
 		return err;
-	borrow_regs_clone(&regs, &borrow->saved,
+	remote_regs_clone(&regs, &remote->saved,
 			  scratch->loader + (uint64_t)(loader_clone - loader_code), flags,
 			  scratch->stack_end, data.tid_at, scratch->tcb, scratch->data);
-	err = borrow_run(borrow, &regs, &result);
-	if (!err && result == -EAGAIN && !target_read(&target, borrow->tid))
+	err = remote_thread_run(remote, &regs, &result);
+	if (!err && result == -EAGAIN && !target_read(&target, remote->tid))
 		return target_thread_limit(&target, -WM_E_INJECT, detail);
 	if (!err && result < 0)
 		err = detail_set(detail, -WM_E_INJECT, "the process can't start a thread: %s",
@@ -187,7 +190,7 @@ int scratch_start(const struct scratch *scratch, struct borrow *borrow, struct d
 	return err;
 }
 
-int scratch_unmap(struct scratch *scratch, struct borrow *borrow)
+int scratch_unmap(struct scratch *scratch, struct remote_thread *remote)
 {
 	const uint64_t unmap[6] = { scratch->start, scratch->bytes };
 	long result;
@@ -195,7 +198,7 @@ int scratch_unmap(struct scratch *scratch, struct borrow *borrow)
 
 	if (!scratch->start)
 		return 0;
-	err = borrow_syscall(borrow, SYS_munmap, unmap, &result);
+	err = remote_thread_syscall(remote, SYS_munmap, unmap, &result);
 	if (err || result)
 		return err ? err : (int)result;
 	scratch->start = 0;

@@ -13,7 +13,7 @@
 #define TARGET_PROCESS_SCRATCH_H
 
 #include "arch/loader.h"
-#include "target/process/borrow.h"
+#include "target/process/remote_thread.h"
 #include "target/process/glibc.h"
 
 struct scratch {
@@ -27,13 +27,14 @@ struct scratch {
  * thread control block keeps the thread's number. 0; -WM_E_INJECT, with words; -ESRCH and the like
  * when the loan failed.
  */
-int scratch_map(struct scratch *scratch, struct borrow *borrow, const struct glibc *glibc,
+int scratch_map(struct scratch *scratch, struct remote_thread *remote, const struct glibc *glibc,
 		uint64_t tid_offset, struct loader_data *data, struct detail detail);
 
 /* Start the raw thread in it. As scratch_map(). After an error unmap it by another loan. */
-int scratch_start(const struct scratch *scratch, struct borrow *borrow, struct detail detail);
+int scratch_start(const struct scratch *scratch, struct remote_thread *remote,
+		  struct detail detail);
 
 /* Unmap it. 0 or an error: it stays. */
-int scratch_unmap(struct scratch *scratch, struct borrow *borrow);
+int scratch_unmap(struct scratch *scratch, struct remote_thread *remote);
 
 #endif

@@ -14,7 +14,7 @@
 
 #define ENVIRON_BYTES_MAX (256 * 1024)
 
-int place_own(char dir[SOCKETDIR_BYTES])
+int socket_place_own(char dir[SOCKETDIR_BYTES])
 {
 	return socketdir_find(geteuid(), getenv("XDG_RUNTIME_DIR"), dir);
 }
@@ -47,7 +47,7 @@ static char *runtime_of(pid_t pid)
 	return found;
 }
 
-int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
+int socket_place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 {
 	char *runtime = runtime_of(pid);
 	int err = uid == geteuid() ? 0 : owner_become(uid);
@@ -60,10 +60,11 @@ int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 	return err;
 }
 
-int place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
+int socket_place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 {
 	char private[SOCKETDIR_BYTES];
-	int err = uid == geteuid() && pid == getpid() ? place_own(dir) : place_of(pid, uid, dir);
+	int err = uid == geteuid() && pid == getpid() ? socket_place_own(dir)
+						      : socket_place_of(pid, uid, dir);
 
 	if (!err || (uid != geteuid() && owner_become(uid)))
 		return err;
@@ -76,7 +77,7 @@ int place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 	return err;
 }
 
-int place_open(const char *dir, uid_t uid)
+int socket_place_open(const char *dir, uid_t uid)
 {
 	int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err;
 	struct stat found;
@@ -92,12 +93,12 @@ int place_open(const char *dir, uid_t uid)
 }
 
 /* Not where its environment says: that folder may be on a file system that runs no programs. */
-void place_apart(uid_t uid, char dir[SOCKETDIR_BYTES])
+void socket_place_apart(uid_t uid, char dir[SOCKETDIR_BYTES])
 {
 	socketdir_path(uid, NULL, dir);
 }
 
-int place_candidate(pid_t pid, uid_t uid, unsigned int which, char dir[SOCKETDIR_BYTES])
+int socket_place_candidate(pid_t pid, uid_t uid, unsigned int which, char dir[SOCKETDIR_BYTES])
 {
 	char system[64], *runtime;
 

@@ -64,13 +64,13 @@ Test(place, another_users_folder_is_theirs, .init = begin, .fini = end)
 	struct stat made;
 
 	umask(0177);
-	cr_assert_eq(place_of(theirs, NOBODY, dir), 0);
+	cr_assert_eq(socket_place_of(theirs, NOBODY, dir), 0);
 	cr_assert_str_eq(dir, folder);
 	cr_assert_eq(lstat(dir, &made), 0);
 	cr_assert(S_ISDIR(made.st_mode));
 	cr_assert_eq(made.st_uid, NOBODY);
 	cr_assert_eq(made.st_mode & 07777, 0700);
-	cr_assert_eq(place_of(theirs, NOBODY, dir), 0, "it is there already");
+	cr_assert_eq(socket_place_of(theirs, NOBODY, dir), 0, "it is there already");
 	cr_assert_eq(setfsuid((uid_t)-1), 0, "we are ourselves again");
 	cr_assert_eq(prctl(PR_GET_DUMPABLE), 1);
 }
@@ -80,8 +80,8 @@ Test(place, a_link_in_its_place_is_not_followed, .init = begin, .fini = end)
 	char dir[SOCKETDIR_BYTES];
 
 	cr_assert_eq(symlink("/tmp/waymark-place-nowhere", folder), 0);
-	cr_assert_eq(place_open(folder, NOBODY), -WM_E_SOCKET_DIR);
-	cr_assert_neq(place_of(theirs, NOBODY, dir) == 0 && !strcmp(dir, folder), 1);
+	cr_assert_eq(socket_place_open(folder, NOBODY), -WM_E_SOCKET_DIR);
+	cr_assert_neq(socket_place_of(theirs, NOBODY, dir) == 0 && !strcmp(dir, folder), 1);
 	cr_assert_eq(access("/tmp/waymark-place-nowhere", F_OK), -1);
 	cr_assert_eq(unlink(folder), 0);
 }
@@ -96,17 +96,17 @@ Test(place, a_socket_is_made_in_the_folder_that_was_checked, .init = begin, .fin
 
 	cr_assert(mkdtemp(roots));
 	snprintf(moved, sizeof(moved), "%s-moved", folder);
-	cr_assert_eq(place_any(theirs, NOBODY, dir), 0);
-	fd = place_open(dir, NOBODY);
+	cr_assert_eq(socket_place_any(theirs, NOBODY, dir), 0);
+	fd = socket_place_open(dir, NOBODY);
 	cr_assert_geq(fd, 0);
 	cr_assert_eq(rename(folder, moved), 0);
 	cr_assert_eq(symlink(roots, folder), 0);
-	cr_assert_eq(place_open(dir, NOBODY), -WM_E_SOCKET_DIR);
-	cr_assert_eq(listener_new(&listener, dir, fd, NOBODY), 0);
+	cr_assert_eq(socket_place_open(dir, NOBODY), -WM_E_SOCKET_DIR);
+	cr_assert_eq(tool_socket_listener_new(&listener, dir, fd, NOBODY), 0);
 	cr_assert_eq(lstat(listener->way, &made), 0);
 	cr_assert_eq(made.st_uid, NOBODY);
 	cr_assert_eq(rmdir(roots), 0, "it is in root's folder");
-	listener_free(listener);
+	tool_socket_listener_free(listener);
 	cr_assert_eq(unlink(folder), 0);
 	cr_assert_eq(rmdir(moved), 0);
 }
@@ -123,7 +123,7 @@ Test(place, a_folder_that_another_user_made_is_passed_over)
 	snprintf(taken, sizeof(taken), "/tmp/waymark-%u", uid);
 	rmdir(taken); /* a test that was killed left it */
 	cr_assert(!mkdir(taken, 0777));
-	fd = place_any(getpid(), uid, dir);
+	fd = socket_place_any(getpid(), uid, dir);
 	rmdir(taken);
 	cr_assert_eq(fd, 0);
 	cr_assert(socketdir_is_private(dir), "%s", dir);
@@ -157,7 +157,7 @@ Test(place, nobody_sees_it_before_it_is_theirs, .init = begin, .fini = end, .tim
 
 	cr_assert_eq(pthread_create(&looker, NULL, look, NULL), 0);
 	for (int i = 0; i < ROUNDS; i++) {
-		cr_assert_eq(place_of(theirs, NOBODY, dir), 0);
+		cr_assert_eq(socket_place_of(theirs, NOBODY, dir), 0);
 		rmdir(dir);
 	}
 	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);

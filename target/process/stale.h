@@ -14,7 +14,7 @@ int stale_is_refused(const struct sockaddr_un *address);
 
 /*
  * Remove the stale sockets PID.agent, PID-N.agent and PID-N.tool of a folder (mount_ns_open(),
- * place_open()). A stale one meets all of these:
+ * socket_place_open()). A stale one meets all of these:
  *
  *  - No process has that pid, or the process began after the socket.
  *  - The kernel refuses connections.

@@ -120,8 +120,10 @@ Test(stale, listener_removes_what_killed_tools_left)
 
 	begin();
 	close(make(NOBODYS_PID "-1.tool", 2 * STALE_AGE_S));
-	cr_assert_eq(listener_new(&listener, dir, fcntl(folder, F_DUPFD_CLOEXEC, 0), geteuid()), 0);
+	cr_assert_eq(tool_socket_listener_new(&listener, dir, fcntl(folder, F_DUPFD_CLOEXEC, 0),
+					      geteuid()),
+		     0);
 	cr_assert_not(is_there(NOBODYS_PID "-1.tool"));
-	listener_free(listener);
+	tool_socket_listener_free(listener);
 	end();
 }

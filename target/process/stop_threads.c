@@ -63,10 +63,10 @@ static int stop_add(struct stop *stop, pid_t tid)
 /* Some calls would return for the stop alone; the others restart by themselves. */
 static void call_keep(pid_t tid)
 {
-	struct borrow_regs regs;
+	struct remote_regs regs;
 
-	if (!borrow_regs_get(tid, &regs) && borrow_regs_restart(&regs))
-		borrow_regs_set(tid, &regs);
+	if (!remote_regs_get(tid, &regs) && remote_regs_restart(&regs))
+		remote_regs_set(tid, &regs);
 }
 
 static int settle_one(struct stop *stop, struct stopped *one)

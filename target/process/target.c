@@ -25,18 +25,6 @@
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h of the kernel */
 
-int detail_set(struct detail detail, int error, const char *format, ...)
-{
-	va_list args;
-
-	if (detail.bytes) {
-		va_start(args, format);
-		vsnprintf(detail.text, detail.bytes, format, args);
-		va_end(args);
-	}
-	return error;
-}
-
 /* By errno, why a file of a process can't be opened: the process has ended, or /proc is missing. */
 static int file_error(void)
 {

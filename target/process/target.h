@@ -5,6 +5,8 @@
 #ifndef TARGET_PROCESS_TARGET_H
 #define TARGET_PROCESS_TARGET_H
 
+#include "base/detail.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -22,16 +24,6 @@ struct target {
 	char comm[64];
 	char exe[4096]; /* "" for a kernel thread, or when it may not be read */
 };
-
-/* A place for words about an error; whole where it fits. */
-struct detail {
-	char *text;
-	size_t bytes;
-};
-
-/* Write words; returns `error`, to be returned on. */
-int detail_set(struct detail detail, int error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /* Fill in. 0, -ESRCH when it does not exist or ended meanwhile, -errno. */
 int target_read(struct target *target, pid_t pid);

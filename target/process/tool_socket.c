@@ -65,7 +65,7 @@ static int name_new_socket(struct listener *listener, const char *dir)
 	return err;
 }
 
-int listener_new(struct listener **listener, const char *dir, int folder, uid_t uid)
+int tool_socket_listener_new(struct listener **listener, const char *dir, int folder, uid_t uid)
 {
 	struct listener *new = calloc(1, sizeof(*new));
 	int err = 0;
@@ -86,13 +86,13 @@ int listener_new(struct listener **listener, const char *dir, int folder, uid_t 
 	if (!err && listen(new->fd, BACKLOG) < 0)
 		err = -errno;
 	if (err)
-		listener_free(new);
+		tool_socket_listener_free(new);
 	else
 		*listener = new;
 	return err;
 }
 
-int listener_accept(struct listener *listener, struct link *link)
+int tool_socket_listener_accept(struct listener *listener, struct link *link)
 {
 	int fd, err;
 
@@ -103,7 +103,7 @@ int listener_accept(struct listener *listener, struct link *link)
 	return err ? err : 1;
 }
 
-void listener_free(struct listener *listener)
+void tool_socket_listener_free(struct listener *listener)
 {
 	char *slash;
 

@@ -22,7 +22,7 @@ struct listener {
 	char path[SOCKET_PATH_BYTES]; /* as those processes name it */
 	char way[SOCKET_PATH_BYTES];  /* as we do */
 	struct mount_ns apart;	      /* what files they see */
-	int folder;		      /* of mount_ns_open() or place_open() */
+	int folder;		      /* of mount_ns_open() or socket_place_open() */
 };
 
 /*
@@ -30,12 +30,12 @@ struct listener {
  * `dir` is how those processes name it, `folder` its descriptor, which is used up. 0, or -errno and
  * *listener NULL.
  */
-int listener_new(struct listener **listener, const char *dir, int folder, uid_t uid);
+int tool_socket_listener_new(struct listener **listener, const char *dir, int folder, uid_t uid);
 
 /* Accept a pending connection. 1 with *link made, 0 without one, or a negative error. */
-int listener_accept(struct listener *listener, struct link *link);
+int tool_socket_listener_accept(struct listener *listener, struct link *link);
 
 /* Close and remove it. NULL is allowed. */
-void listener_free(struct listener *listener);
+void tool_socket_listener_free(struct listener *listener);
 
 #endif

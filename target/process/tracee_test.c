@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/testing/await.h"
-#include "target/process/borrow.h"
+#include "target/process/remote_thread.h"
 #include "target/process/target.h"
 #include "target/process/testing/subject.h"
 #include "target/process/tracee.h"
@@ -25,7 +25,7 @@ static int has_been_waited_for(pid_t pid)
 Test(tracee, a_process_killed_while_it_is_held_ends_for_its_parent, .timeout = 60)
 {
 	struct subject subject;
-	struct borrow *threads;
+	struct remote_thread *threads;
 	pid_t *tids;
 	int count;
 
@@ -34,13 +34,13 @@ Test(tracee, a_process_killed_while_it_is_held_ends_for_its_parent, .timeout = 6
 	cr_assert_gt(count, 1);
 	threads = calloc((size_t)count, sizeof(*threads));
 	for (int i = 0; i < count; i++) {
-		int err = borrow_stop(&threads[i], tids[i], tracee_deadline(STOP_MS));
+		int err = remote_thread_stop(&threads[i], tids[i], tracee_deadline(STOP_MS));
 
 		cr_assert_eq(err, 0, "thread %d: %s", tids[i], wm_error_text(err));
 	}
 	kill(subject.pid, SIGKILL);
 	for (int i = count; i-- > 0;)
-		borrow_end(&threads[i]);
+		remote_thread_end(&threads[i]);
 	cr_assert(AWAIT(has_been_waited_for(subject.pid)), "it has ended, and its parent waits");
 	free(threads);
 	free(tids);
@@ -59,15 +59,16 @@ Test(tracee, fault_of_a_borrowed_thread_is_delivered_before, .timeout = 60)
 	cr_assert_gt(count, 1);
 	for (int i = 0; i < TIMES; i++) {
 		pid_t tid = tids[i % count];
-		struct borrow thread;
+		struct remote_thread thread;
 		uint64_t pending;
 		int err;
 
-		while ((err = borrow_stop(&thread, tid, tracee_deadline(STOP_MS))) == -EAGAIN)
+		while ((err = remote_thread_stop(&thread, tid, tracee_deadline(STOP_MS))) ==
+		       -EAGAIN)
 			;
 		cr_assert_eq(err, 0, "thread %d: %s", tid, wm_error_text(err));
 		pending = target_status_mask(tid, "SigPnd") & ~target_status_mask(tid, "SigBlk");
-		borrow_end(&thread);
+		remote_thread_end(&thread);
 		cr_assert_eq(pending & faults, 0, "pending: %" PRIx64, pending);
 	}
 	free(tids);

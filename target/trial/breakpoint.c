@@ -28,8 +28,8 @@ static int breakpoint_open(struct perf_event_attr *attr, const volatile void *ad
 	attr->exclude_kernel = 1;
 	attr->exclude_hv = 1;
 	/* what stays disabled is accepted, and never fires */
-	attr->disabled = simulated(SIMULATED_DEBUG_REGISTERS) ||
-			 (trial_rounds > 1 && simulated(SIMULATED_DEBUG_REGISTERS_LATER));
+	attr->disabled = simulate_is_on(SIMULATED_DEBUG_REGISTERS) ||
+			 (trial_rounds > 1 && simulate_is_on(SIMULATED_DEBUG_REGISTERS_LATER));
 	fd = syscall(SYS_perf_event_open, attr, cpu < 0 ? 0 : -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : (int)fd;
 }

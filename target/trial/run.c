@@ -106,7 +106,7 @@ static void child_begin(pid_t parent)
 		sigaddset(&open, raised[i]);
 	}
 	sigprocmask(SIG_UNBLOCK, &open, NULL);
-	while (simulated(SIMULATED_HANG))
+	while (simulate_is_on(SIMULATED_HANG))
 		pause();
 }
 

@@ -15,12 +15,12 @@ static const char *const names[SIMULATED_COUNT] = {
 
 #define VARIABLE "WAYMARK_SIMULATE"
 
-static int is_name(enum simulated failure, const char *word, size_t bytes)
+static int is_name(enum simulate_is_on failure, const char *word, size_t bytes)
 {
 	return bytes == strlen(names[failure]) && !strncmp(word, names[failure], bytes);
 }
 
-int simulated(enum simulated failure)
+int simulate_is_on(enum simulate_is_on failure)
 {
 	const char *at = secure_getenv(VARIABLE);
 	size_t bytes;
@@ -33,14 +33,15 @@ int simulated(enum simulated failure)
 	return 0;
 }
 
-const char *simulated_unknown(size_t *bytes)
+const char *simulate_unknown(size_t *bytes)
 {
 	const char *at = secure_getenv(VARIABLE);
 	int i;
 
 	for (; at && *at; at += *bytes + (at[*bytes] == ',')) {
 		*bytes = strcspn(at, ",");
-		for (i = 0; i < SIMULATED_COUNT && !is_name((enum simulated)i, at, *bytes); i++)
+		for (i = 0; i < SIMULATED_COUNT && !is_name((enum simulate_is_on)i, at, *bytes);
+		     i++)
 			;
 		if (i == SIMULATED_COUNT && *bytes)
 			return at;
@@ -48,10 +49,10 @@ const char *simulated_unknown(size_t *bytes)
 	return NULL;
 }
 
-int simulated_any(void)
+int simulate_any(void)
 {
 	for (int i = 0; i < SIMULATED_COUNT; i++)
-		if (simulated((enum simulated)i))
+		if (simulate_is_on((enum simulate_is_on)i))
 			return 1;
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 #include <stddef.h>
 
-enum simulated {
+enum simulate_is_on {
 	SIMULATED_DEBUG_REGISTERS, /* debug-registers: accepted, and never fire */
 	/* debug-registers-later: the same from the second trial on */
 	SIMULATED_DEBUG_REGISTERS_LATER,
@@ -25,12 +25,12 @@ enum simulated {
 };
 
 /* Whether WAYMARK_SIMULATE names the failure. Any thread may ask; a signal handler may not. */
-int simulated(enum simulated failure);
+int simulate_is_on(enum simulate_is_on failure);
 
 /* The first word of WAYMARK_SIMULATE that names no failure, with its length; NULL: all do. */
-const char *simulated_unknown(size_t *bytes);
+const char *simulate_unknown(size_t *bytes);
 
 /* Whether it names any. */
-int simulated_any(void);
+int simulate_any(void);
 
 #endif

@@ -83,7 +83,7 @@ static void try_step(struct trial_answer *answer, pid_t pid, const char *from, c
 		err = -errno;
 	if (!err)
 		err = step_once(pid, &regs);
-	if (!err && from == trial_step_cpuid && simulated(SIMULATED_STEP_TRAP))
+	if (!err && from == trial_step_cpuid && simulate_is_on(SIMULATED_STEP_TRAP))
 		err = step_once(pid, &regs);
 	if (err) {
 		trial_unknown(answer, err);
@@ -141,7 +141,7 @@ void trial_group_int80(struct trial_answer answers[TRIAL_COUNT])
 	fallen = &answers[TRIAL_INT80];
 	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
 		sigaction(faults[i], &action, NULL);
-	if (simulated(SIMULATED_INT80))
+	if (simulate_is_on(SIMULATED_INT80))
 		raise(SIGSEGV);
 	__asm__ volatile("int $0x80" : "+a"(result)::"r8", "r9", "r10", "r11", "memory");
 	if (result == getpid())

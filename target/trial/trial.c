@@ -65,12 +65,12 @@ static int try_now(uint64_t wanted)
 /* Under the lock: make the rows known. */
 static void learn(uint64_t wanted, int is_again)
 {
-	if (!is_cache_read && !simulated_any())
+	if (!is_cache_read && !simulate_any())
 		is_known |= cache_read(known);
 	is_cache_read = 1;
 	if (!is_again)
 		wanted &= ~is_known;
-	if (wanted && try_now(wanted) && !simulated_any())
+	if (wanted && try_now(wanted) && !simulate_any())
 		cache_write(known);
 }
 
@@ -134,6 +134,6 @@ int trial_need(enum trial trial, int error, struct detail detail)
 	if (answer.state != TRIAL_FAILS)
 		return 0;
 	return detail_set(detail, error, "%s%s: %s", rows[trial].name,
-			  simulated_any() ? ", simulated" : "",
+			  simulate_any() ? ", simulated" : "",
 			  answer.words[0] ? answer.words : rows[trial].fails);
 }

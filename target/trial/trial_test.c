@@ -117,9 +117,9 @@ Test(trial, names_must_match_whole)
 	size_t bytes;
 
 	setenv("WAYMARK_SIMULATE", "int80,,tsc", 1);
-	cr_assert_null(simulated_unknown(&bytes));
+	cr_assert_null(simulate_unknown(&bytes));
 	setenv("WAYMARK_SIMULATE", "int8,xint80,int80x,,", 1);
-	cr_assert(!strncmp(simulated_unknown(&bytes), "int8,", 5) && bytes == 4);
+	cr_assert(!strncmp(simulate_unknown(&bytes), "int8,", 5) && bytes == 4);
 	cr_assert_neq(asked(TRIAL_INT80).words[0], 'S');
 }
 

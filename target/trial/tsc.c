@@ -122,7 +122,7 @@ static void pair_read(struct pair *pair, int side, uint64_t offset, uint64_t *ow
 static void pair_run(struct pair *pair, int cpu, int side)
 {
 	uint64_t end_ns = ticks_clock_ns(CLOCK_MONOTONIC_RAW) + PAIR_NS, own = 0;
-	uint64_t offset = side && simulated(SIMULATED_TSC) ? 1000000 : 0;
+	uint64_t offset = side && simulate_is_on(SIMULATED_TSC) ? 1000000 : 0;
 
 	if (trial_move(cpu))
 		return;
@@ -199,7 +199,7 @@ static void try_trust(struct trial_answer *answer)
 		for (char *rest = NULL, *word = strtok_r(line, " \n", &rest); word;
 		     word = strtok_r(NULL, " \n", &rest))
 			is_offered |= !strcmp(word, "tsc");
-		trial_says(answer, is_offered && !simulated(SIMULATED_TSC), "%s", "");
+		trial_says(answer, is_offered && !simulate_is_on(SIMULATED_TSC), "%s", "");
 	}
 	if (fd >= 0)
 		close(fd);

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define ATTACH_ROUNDS 10000
-#define ATTACH_NAP_US 1000
+#define ATTACH_POLL_US 1000
 #define ATTACH_MS 20
 
 static int failed(const char *what, int err)
@@ -115,7 +115,7 @@ static int attach(struct step **step, struct trail_sink *sink, char **argv)
 		_exit(127);
 	}
 	for (int i = 0; i < ATTACH_ROUNDS && !waits_to_read(pid); i++)
-		usleep(ATTACH_NAP_US);
+		usleep(ATTACH_POLL_US);
 	err = pid < 0 ? -errno : step_attach(step, sink, pid, 0);
 	/* it is to make its system call again before it gets anything */
 	if (!err)

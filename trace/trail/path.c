@@ -21,7 +21,7 @@ struct trail_fields {
 	struct trail_between between;
 };
 
-/* The fields of an event that packet_event() has stepped over: all are there. */
+/* The fields of an event that reader_packet_event() has stepped over: all are there. */
 static void fields_read(struct trail_fields *fields, int class, const uint8_t *at)
 {
 	const struct trail_shape *shape = &trail_shapes[class];
@@ -181,7 +181,7 @@ static int stream_pass(struct stream_pass *pass,
 	uint64_t offset = 0;
 	int err = 0;
 
-	while (!err && stream_packet(pass->reader, pass->stream, &offset, &packet)) {
+	while (!err && reader_stream_packet(pass->reader, pass->stream, &offset, &packet)) {
 		if (pass->reader->pulse)
 			pass->reader->pulse(pass->reader, pass->trails->read_bytes + offset);
 		err = packet_begins ? packet_begins(pass, &packet) : 0;
@@ -189,7 +189,7 @@ static int stream_pass(struct stream_pass *pass,
 			const uint8_t *begin = packet.walk.at, *at;
 			const struct trace_class *class;
 			struct trail_fields fields;
-			const char *why = packet_event(&packet, schema, &class, &at);
+			const char *why = reader_packet_event(&packet, schema, &class, &at);
 			int which;
 
 			if (why) {
@@ -492,7 +492,7 @@ int trails_read(struct trails *trails, struct trace_reader *reader)
 
 		if (!has_trail(reader, stream))
 			continue;
-		err = stream_map(reader, stream);
+		err = reader_stream_map(reader, stream);
 		if (!err && stream->tid == TRAIL_TABLE_TID)
 			err = stream_pass(&pass, take_table, NULL);
 	}
@@ -523,5 +523,5 @@ void trails_release(struct trails *trails, struct trace_reader *reader)
 	free(trails->paths);
 	*trails = (struct trails){ 0 };
 	for (uint32_t i = 0; i < reader->stream_count; i++)
-		stream_unmap(&reader->streams[i]);
+		reader_stream_unmap(&reader->streams[i]);
 }

@@ -172,13 +172,13 @@ static int stream_moments(struct trace_reader *reader, struct trace_stream *stre
 	struct trace_packet packet;
 	uint64_t offset = 0;
 
-	while (stream_packet(reader, stream, &offset, &packet))
+	while (reader_stream_packet(reader, stream, &offset, &packet))
 		while (packet.walk.at < packet.walk.end) {
 			const struct trace_class *class;
 			const uint8_t *fields;
 
 			/* what is damaged is said when the trail is read, if it is of one */
-			if (packet_event(&packet, schema, &class, &fields))
+			if (reader_packet_event(&packet, schema, &class, &fields))
 				break;
 			if (!is_called(class, name))
 				continue;
@@ -214,11 +214,11 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 		if (!has_event(reader, stream, name))
 			continue;
 		is_known = 1;
-		err = stream_open(reader, stream);
+		err = reader_stream_open(reader, stream);
 		if (!err)
 			err = stream_moments(reader, stream, name, &moments);
 		if (!was_mapped)
-			stream_unmap(stream);
+			reader_stream_unmap(stream);
 	}
 	*count = moments.count;
 	if (!err && !is_known)

@@ -361,7 +361,7 @@ int trial_commit(struct detour_result *result)
 	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
 	error = detour_commit(&trial_text, TRIAL_LANE, result);
 	lock_release(&agent_lock);
-	registry_reap(100, 0);
+	planning_reap(100, 0);
 	return error;
 }
 
@@ -401,7 +401,7 @@ uint32_t trial_let_go(void)
 {
 	uint32_t left = let_go(TRIAL_LANE);
 
-	registry_reap(100, 0);
+	planning_reap(100, 0);
 	return left;
 }
 

@@ -248,7 +248,7 @@ static uint64_t puts_id(const struct step *first, int *which, int *blocks)
 	*which = (int)(id - trace->first_exit);
 	*blocks = step_blocks(absolute(&sum, is_avx ? 2 : 1));
 	return id >= trace->first_exit && *which < trace->exits &&
-			       exit_of(id)->blocks == (uint32_t)*blocks
+			       trace_exit_of(id)->blocks == (uint32_t)*blocks
 		       ? sum.next
 		       : 0;
 }
@@ -306,7 +306,7 @@ static uint64_t leaves(const struct step *save)
 	do
 		decode(&step, step.next);
 	while (step.insn.mnemonic == ZYDIS_MNEMONIC_NOP);
-	exit = exit_of(trace->first_exit + (uint32_t)which);
+	exit = trace_exit_of(trace->first_exit + (uint32_t)which);
 	if (!is_exit_jump(&step, exit, &is_linked))
 		return 0;
 	add("%sleave %d/%d to %s%s", is_avx ? "v" : "", which, blocks, address_name(exit->target),
@@ -538,13 +538,13 @@ static void add_blocks(void)
 	}
 	memcpy(paths, of, entry->exits * sizeof(paths[0]));
 	for (uint32_t i = 0; i < entry->exits; i++)
-		cr_assert_eq(paths[i], exit_of(trace->first_exit + i)->blocks);
+		cr_assert_eq(paths[i], trace_exit_of(trace->first_exit + i)->blocks);
 }
 
 static void add_exits(void)
 {
 	for (uint32_t i = 0; i < trace->exits; i++) {
-		const struct exit *exit = exit_of(trace->first_exit + i);
+		const struct exit *exit = trace_exit_of(trace->first_exit + i);
 
 		if (exit->kind == EXIT_DIRECT)
 			continue;

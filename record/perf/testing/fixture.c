@@ -150,7 +150,7 @@ void fixture_request(struct event_request *request, struct event_source sources[
 	};
 }
 
-/* As sources_proven() asks them (record/perf/proven.c). */
+/* As perf_sources_proven() asks them (record/perf/proven.c). */
 void fixture_need_trials(const struct event_request *request)
 {
 	static const enum trial of_kind[] = {
@@ -167,26 +167,26 @@ void fixture_need_trials(const struct event_request *request)
 		NEEDS(TRIAL_BREAKPOINT_SIGNAL);
 }
 
-struct event_object *fixture_arm(const struct event_request *request)
+struct perf_object *fixture_arm(const struct event_request *request)
 {
 	char text[512] = "";
 	struct detail detail = { text, sizeof(text) };
-	struct event_object *object;
+	struct perf_object *object;
 	int err;
 
 	fixture_need_trials(request);
-	err = event_object_new(&object, request, detail);
+	err = perf_object_new(&object, request, detail);
 	cr_assert_eq(err, 0, "%s: %s", wm_error_text(err), text);
-	err = event_object_arm(object, detail);
+	err = perf_object_arm(object, detail);
 	cr_assert_eq(err, 0, "%s: %s", wm_error_text(err), text);
 	return object;
 }
 
-uint64_t fixture_count(struct event_object *object, unsigned int source)
+uint64_t fixture_count(struct perf_object *object, unsigned int source)
 {
 	uint64_t hits;
 
-	cr_assert_eq(event_object_count(object, source, &hits), 0);
+	cr_assert_eq(perf_object_count(object, source, &hits), 0);
 	return hits;
 }
 

@@ -73,10 +73,10 @@ void fixture_request(struct event_request *request, struct event_source sources[
 		     enum event_scope scope, pid_t pid, unsigned int count);
 
 /* Arm it; the test fails with the error's words where it can't. */
-struct event_object *fixture_arm(const struct event_request *request);
+struct perf_object *fixture_arm(const struct event_request *request);
 
 /* The kernel's count. */
-uint64_t fixture_count(struct event_object *object, unsigned int source);
+uint64_t fixture_count(struct perf_object *object, unsigned int source);
 
 /* How many descriptors this process has open. */
 unsigned int fixture_descriptors(void);

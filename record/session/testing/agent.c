@@ -220,7 +220,7 @@ static void hold(struct agent *agent)
 		struct control_event event;
 		char text[sizeof(TEXT)];
 	} event = { .text = TEXT };
-	struct control_held held = { .id = UINT32_MAX, .begin_ns = 1 };
+	struct control_foreign held = { .id = UINT32_MAX, .begin_ns = 1 };
 	struct control_bundle about = {
 		.count = 2 * SAMPLE_HOLDS_EACH,
 		.bytes = SAMPLE_HOLDS_EACH * (PADDED(sizeof(struct wm_message) + sizeof(event)) +
@@ -235,7 +235,7 @@ static void hold(struct agent *agent)
 	for (event.event.id = 2; event.event.id < SAMPLE_HOLDS_EACH + 2; event.event.id++)
 		to = put(to, CONTROL_EVENT, &event, sizeof(event));
 	for (unsigned int i = 0; i < SAMPLE_HOLDS_EACH; i++)
-		to = put(to, CONTROL_HELD, &held, sizeof(held));
+		to = put(to, CONTROL_FOREIGN, &held, sizeof(held));
 	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
 	send_message(agent, CONTROL_BUNDLE, 0, &about, sizeof(about), fd);
 }

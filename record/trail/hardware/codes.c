@@ -239,13 +239,13 @@ static int piece_add(struct process_codes *codes, const struct codes_piece *from
 	return 0;
 }
 
-int process_codes_mapped(struct process_codes *codes, const struct codes_piece *piece,
-			 const char *path, uint64_t ticks)
+int codes_of_process_mapped(struct process_codes *codes, const struct codes_piece *piece,
+			    const char *path, uint64_t ticks)
 {
 	return piece_add(codes, piece, path, ticks, 0);
 }
 
-void process_codes_init(struct process_codes *codes, pid_t pid, struct kernel_codes *kernel)
+void codes_of_process_init(struct process_codes *codes, pid_t pid, struct kernel_codes *kernel)
 {
 	*codes = (struct process_codes){ .codes = { .read = process_read,
 						    .time = process_time,
@@ -254,7 +254,7 @@ void process_codes_init(struct process_codes *codes, pid_t pid, struct kernel_co
 					 .pid = pid };
 }
 
-int process_codes_renew(struct process_codes *codes, uint64_t ticks)
+int codes_of_process_renew(struct process_codes *codes, uint64_t ticks)
 {
 	struct maps maps;
 	int err = maps_read(&maps, codes->pid);
@@ -276,7 +276,7 @@ int process_codes_renew(struct process_codes *codes, uint64_t ticks)
 	return err;
 }
 
-void process_codes_release(struct process_codes *codes)
+void codes_of_process_release(struct process_codes *codes)
 {
 	for (size_t i = 0; i < codes->count; i++)
 		if (codes->pieces[i].bytes)

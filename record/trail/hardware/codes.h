@@ -53,21 +53,21 @@ struct process_codes {
 };
 
 /* Nothing is read yet. `kernel` is the caller's; NULL: user code alone. Release it. */
-void process_codes_init(struct process_codes *codes, pid_t pid, struct kernel_codes *kernel);
+void codes_of_process_init(struct process_codes *codes, pid_t pid, struct kernel_codes *kernel);
 
 /*
  * Look what is mapped now, at `ticks`; 0 at the beginning. 0, or -errno with what was known before
  * still there.
  */
-int process_codes_renew(struct process_codes *codes, uint64_t ticks);
+int codes_of_process_renew(struct process_codes *codes, uint64_t ticks);
 
 /*
  * Code was mapped at that time: as a line of its map would have it. `path` may be NULL. 0 or
  * -ENOMEM.
  */
-int process_codes_mapped(struct process_codes *codes, const struct codes_piece *piece,
-			 const char *path, uint64_t ticks);
+int codes_of_process_mapped(struct process_codes *codes, const struct codes_piece *piece,
+			    const char *path, uint64_t ticks);
 
-void process_codes_release(struct process_codes *codes);
+void codes_of_process_release(struct process_codes *codes);
 
 #endif

@@ -36,12 +36,12 @@ static void begin(void)
 						  .inode = about.st_ino,
 						  .device = about.st_dev };
 	}
-	process_codes_init(&codes, getpid(), NULL);
+	codes_of_process_init(&codes, getpid(), NULL);
 }
 
 static void end(void)
 {
-	process_codes_release(&codes);
+	codes_of_process_release(&codes);
 	unlink(paths[0]);
 	unlink(paths[1]);
 }
@@ -50,7 +50,7 @@ TestSuite(codes, .init = begin, .fini = end, .timeout = 60);
 
 static void mapped(int which, uint64_t ticks)
 {
-	cr_assert_eq(process_codes_mapped(&codes, &pieces[which], paths[which], ticks), 0);
+	cr_assert_eq(codes_of_process_mapped(&codes, &pieces[which], paths[which], ticks), 0);
 }
 
 /* The code that ran there between these times; '-': unknown. */
@@ -125,7 +125,7 @@ Test(codes, of_no_file_are_read_while_they_are_there)
 	uint8_t bytes[4];
 
 	memset(page, 'm', PAGE);
-	cr_assert_eq(process_codes_mapped(&codes, &made, NULL, 100), 0);
+	cr_assert_eq(codes_of_process_mapped(&codes, &made, NULL, 100), 0);
 	codes.codes.time(&codes.codes, 110, 120);
 	cr_expect_eq(codes.codes.read(&codes.codes, made.start, bytes, 4), 4);
 	cr_expect_eq(bytes[0], 'm');

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define NAP_NS 1000000 /* buffers take much longer to fill */
+#define POLL_NS 1000000 /* buffers take much longer to fill */
 #define SYSCALL_BYTES 2
 #define GONE_NS UINT64_C(1000000000)
 
@@ -114,8 +114,8 @@ static void on_exec(struct hardware *hardware, struct hardware_thread *thread,
 			hardware_thread_remove(hardware, other);
 	}
 	hardware_thread_event(hardware, thread, TRAIL_EXEC, regs->rip, 0, 0);
-	process_codes_release(&hardware->codes);
-	process_codes_init(&hardware->codes, hardware->pid, hardware->kernel);
+	codes_of_process_release(&hardware->codes);
+	codes_of_process_init(&hardware->codes, hardware->pid, hardware->kernel);
 	hardware->codes.codes.generation = thread->weave.generation + 1;
 	hardware->is_executing = 0;
 	hardware_renew(hardware);
@@ -230,7 +230,7 @@ int hardware_run(struct hardware *hardware, unsigned int for_ms)
 	while (hardware->threads && !hardware->error) {
 		if (!look(hardware)) {
 			drain_all(hardware);
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 		}
 		if (ticks_monotonic_ns() >= end_ns)
 			break;

@@ -20,7 +20,7 @@
 
 #define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
 #define CLOSE_NS UINT64_C(2000000000)
-#define NAP_NS 100000
+#define POLL_NS 100000
 #define ATTACH_ROUNDS 20
 #define PAGE 4096u
 
@@ -165,9 +165,9 @@ static int trail_begin(struct hardware *hardware)
 	int err = hardware->sink->calls->begin(hardware->sink, hardware->pid);
 
 	hardware->modules.sink = hardware->sink;
-	process_codes_init(&hardware->codes, hardware->pid, hardware->kernel);
+	codes_of_process_init(&hardware->codes, hardware->pid, hardware->kernel);
 	if (!err)
-		err = process_codes_renew(&hardware->codes, 0);
+		err = codes_of_process_renew(&hardware->codes, 0);
 	if (!err && hardware->kernel)
 		err = kernel_modules_note(hardware->kernel, hardware->sink, root_of(hardware));
 	return err ? err : modules_note(&hardware->modules, hardware->pid);
@@ -310,7 +310,7 @@ static int stop(struct hardware *hardware, struct hardware_thread *thread, uint6
 			*signal = WSTOPSIG(status);
 		if (got > 0)
 			return 1;
-		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 	}
 	return 0;
 }
@@ -343,7 +343,7 @@ int hardware_close(struct hardware *hardware)
 		return 0;
 	err = hardware_let_go(hardware);
 	modules_release(&hardware->modules);
-	process_codes_release(&hardware->codes);
+	codes_of_process_release(&hardware->codes);
 	kernel_codes_close(hardware->kernel);
 	free(hardware);
 	return err;

@@ -271,7 +271,7 @@ static void take_area(struct hardware *hardware, struct hardware_thread *thread,
 	to = pt_room(hardware, thread, count);
 	if (!to)
 		return;
-	aux_copy(to, thread->area, bytes, offset, count);
+	ring_aux_copy(to, thread->area, bytes, offset, count);
 	if (hardware->origin == ORIGIN_PT)
 		thread->count += count;
 	else
@@ -291,7 +291,7 @@ static void on_area(struct hardware *hardware, struct hardware_thread *thread,
 		code_time(hardware, thread->area_ticks, record->time);
 	thread->area_ticks = record->time;
 	take_area(hardware, thread, record->aux_offset, record->aux_bytes);
-	aux_give_back(thread->page, record->aux_offset + record->aux_bytes);
+	ring_aux_consume(thread->page, record->aux_offset + record->aux_bytes);
 	if (record->aux_flags & PERF_AUX_FLAG_TRUNCATED) {
 		lost(hardware, thread);
 		/*
@@ -358,8 +358,8 @@ static void on_mapping(struct hardware *hardware, const struct perf_record *reco
 	    piece.end <= piece.start || piece.start >= TRAIL_KERNEL)
 		return;
 	hardware_failed(hardware,
-			process_codes_mapped(&hardware->codes, &piece,
-					     is_file ? record->text : NULL, record->time));
+			codes_of_process_mapped(&hardware->codes, &piece,
+						is_file ? record->text : NULL, record->time));
 }
 
 static void on_record(struct hardware *hardware, struct hardware_thread *thread,
@@ -491,7 +491,7 @@ void hardware_renew(struct hardware *hardware)
 	hardware->maps_changed = 0;
 	if (hardware->is_executing)
 		return;
-	process_codes_renew(
+	codes_of_process_renew(
 		&hardware->codes,
 		ticks_monotonic_ns()); /* a process that ends has none, and keeps what was known */
 	hardware_failed(hardware, modules_note(&hardware->modules, hardware->pid));

@@ -131,8 +131,8 @@ static struct hardware_options options_of(const struct tracing_how *how)
 	return (struct hardware_options){ .machine = how->machine, .has_kernel = how->has_kernel };
 }
 
-static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
-		pid_t pid, int gate, char *detail)
+static int hardware_take_one(struct tracing **out, struct trail_sink *sink,
+			     const struct tracing_how *how, pid_t pid, int gate, char *detail)
 {
 	struct hardware_options options = options_of(how);
 	struct tracing *tracing = tracing_new(pid, how->origin);
@@ -189,4 +189,6 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
 }
 
-const struct tracing_calls tracing_hardware = { take, attach, run, let_go, NULL, result };
+const struct tracing_calls tracing_hardware = {
+	hardware_take_one, attach, run, let_go, NULL, result
+};

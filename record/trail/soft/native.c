@@ -63,7 +63,7 @@ const char *native_hint(enum engine_native why)
 	}
 }
 
-const char *unfollowed_words(enum engine_unfollowed why)
+const char *native_unfollowed_words(enum engine_unfollowed why)
 {
 	static const char *const words[ENGINE_UNFOLLOWEDS] = {
 		[ENGINE_UNFOLLOWED_SHARES] = "it shares its parent's memory or descriptors (clone(2)); "

@@ -29,6 +29,6 @@ const char *native_words(enum engine_native why);
 const char *native_hint(enum engine_native why);
 
 /* The same of children that were never recorded, the hint behind "; ". Static. */
-const char *unfollowed_words(enum engine_unfollowed why);
+const char *native_unfollowed_words(enum engine_unfollowed why);
 
 #endif

@@ -22,16 +22,16 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define NAP_NS 500000	    /* segments take longer to fill */
+#define POLL_NS 500000	    /* segments take longer to fill */
 #define STORE_BLOCK_BYTES 4 /* a store has its id at least */
-#define NAP_NS_MAX 4000000
-#define RID_NAP_NS_MAX 50000000
+#define POLL_NS_MAX 4000000
+#define RID_POLL_NS_MAX 50000000
 #define CLOSE_MS 2000
 
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
-	uint64_t nap_ns;
+	uint64_t poll_ns;
 	struct soft_control control;
 	struct soft_channel channel; /* the first process's */
 	struct soft_image image;
@@ -95,7 +95,7 @@ static struct soft *soft_new(pid_t pid, char *detail)
 		soft->pid = pid;
 		soft->control.fd = soft->channel.fd = soft->image.fd = soft->rid_fd = -1;
 		soft->is_done = 1;
-		soft->nap_ns = NAP_NS;
+		soft->poll_ns = POLL_NS;
 	}
 	return soft;
 }
@@ -284,18 +284,18 @@ static int first_is_over(const struct soft *soft)
  */
 static void rest(struct soft *soft)
 {
-	const struct timespec nap = { .tv_nsec = (long)soft->nap_ns };
+	const struct timespec poll_wait = { .tv_nsec = (long)soft->poll_ns };
 	sigset_t set;
 
 	/* longer each time there was nothing: who waits for us, wakes us */
-	if (soft->nap_ns < NAP_NS_MAX)
-		soft->nap_ns *= 2;
+	if (soft->poll_ns < POLL_NS_MAX)
+		soft->poll_ns *= 2;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	if (soft->follow.traced)
-		sigtimedwait(&set, NULL, &nap);
+		sigtimedwait(&set, NULL, &poll_wait);
 	else
-		soft_control_wait(&soft->control, &nap);
+		soft_control_wait(&soft->control, &poll_wait);
 }
 
 /* 1: there was something, and the first process was over before; or an error. */
@@ -336,7 +336,7 @@ int soft_run(struct soft *soft, unsigned int for_ms)
 		if (err)
 			return err;
 		if (had)
-			soft->nap_ns = NAP_NS;
+			soft->poll_ns = POLL_NS;
 		else
 			rest(soft);
 	} while (ticks_monotonic_ns() < end_ns);
@@ -364,7 +364,7 @@ static int may_unmap_yet(int err)
 
 int soft_rid(struct soft *soft, unsigned int for_ms)
 {
-	uint64_t nap_ns = NAP_NS;
+	uint64_t poll_ns = POLL_NS;
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 	struct engine_channel *head = soft_channel_head(&soft->channel);
 	const struct soft_left left = {
@@ -391,9 +391,9 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 		if (soft->is_attached && ticks_monotonic_ns() >= end_ns)
 			return 1;
 		if (soft->is_attached)
-			nanosleep(&(struct timespec){ .tv_nsec = (long)nap_ns }, NULL);
-		if (nap_ns < RID_NAP_NS_MAX) /* all its threads are stopped each time */
-			nap_ns *= 2;
+			nanosleep(&(struct timespec){ .tv_nsec = (long)poll_ns }, NULL);
+		if (poll_ns < RID_POLL_NS_MAX) /* all its threads are stopped each time */
+			poll_ns *= 2;
 	}
 	return 0;
 }

@@ -31,9 +31,9 @@ struct rseq_configuration {
 	uint32_t bytes, signature, flags, pad;
 };
 
-static struct borrow *first_of(const struct soft_attach *attach)
+static struct remote_thread *first_of(const struct soft_attach *attach)
 {
-	return &attach->held.threads[0];
+	return &attach->stopped.threads[0];
 }
 
 /* ---- may it be taken? ---- */
@@ -54,7 +54,7 @@ static int status_has(pid_t tid, const char *name, const char *word)
 	return has;
 }
 
-static int check_thread(const struct soft_attach *attach, const struct borrow *thread)
+static int check_thread(const struct soft_attach *attach, const struct remote_thread *thread)
 {
 	struct detail detail = attach->detail;
 	pid_t tid = thread->tid;
@@ -68,7 +68,7 @@ static int check_thread(const struct soft_attach *attach, const struct borrow *t
 	if (status_has(tid, "x86_Thread_features:", "shstk"))
 		return detail_set(detail, -WM_E_ENGINE_REFUSED, "thread %d has a shadow stack",
 				  tid);
-	if (reach_is_agents(attach->held.pid, tid))
+	if (reach_is_agents(attach->stopped.pid, tid))
 		return detail_set(
 			detail, -WM_E_ENGINE_REFUSED,
 			"markers or probes are recorded in it (thread %d): end that recording first",
@@ -83,8 +83,8 @@ static int check(const struct soft_attach *attach)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < attach->held.count && !err; i++)
-		err = check_thread(attach, &attach->held.threads[i]);
+	for (size_t i = 0; i < attach->stopped.count && !err; i++)
+		err = check_thread(attach, &attach->stopped.threads[i]);
 	return err;
 }
 
@@ -94,7 +94,7 @@ static int call(const struct soft_attach *attach, long number, const uint64_t ar
 		uint64_t *result)
 {
 	long got;
-	int err = borrow_syscall(first_of(attach), number, arguments, &got);
+	int err = remote_thread_syscall(first_of(attach), number, arguments, &got);
 
 	if (err)
 		return detail_set(attach->detail, err, "thread %d does not make our calls",
@@ -111,14 +111,14 @@ static int no_room(const struct soft_attach *attach, int err, uint64_t bytes)
 		       { "Max data size", "data (RLIMIT_DATA, ulimit -d)" } };
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		uint64_t limit = target_limit(attach->held.pid, limits[i].name);
+		uint64_t limit = target_limit(attach->stopped.pid, limits[i].name);
 
 		if (limit == UINT64_MAX)
 			continue;
 		return detail_set(attach->detail, err,
 				  "it may have %" PRIu64 " bytes of %s, and %" PRIu64
 				  " more are needed for its trail; raise it: prlimit --pid %d",
-				  limit, limits[i].words, bytes, attach->held.pid);
+				  limit, limits[i].words, bytes, attach->stopped.pid);
 	}
 	return detail_set(attach->detail, err, "it can't map %" PRIu64 " bytes for its trail",
 			  bytes);
@@ -156,8 +156,8 @@ static int write_segment(const struct soft_attach *attach, const struct soft_ima
 	if (!err && bytes && !segment->at && segment->filled >= SOFT_MARK_AT + sizeof(pages))
 		memcpy(bytes + SOFT_MARK_AT, &pages, sizeof(pages));
 	if (!err && bytes)
-		err = borrow_write(first_of(attach), attach->engine + segment->at, bytes,
-				   segment->filled);
+		err = remote_thread_write(first_of(attach), attach->engine + segment->at, bytes,
+					  segment->filled);
 	free(bytes);
 	return err ? detail_set(attach->detail, err, "the engine can't be copied into it") : 0;
 }
@@ -170,7 +170,7 @@ static long locked_kib(const struct soft_attach *attach)
 
 static int map_engine(struct soft_attach *attach, const struct soft_image *image)
 {
-	uint64_t table_bytes = attach->held.count * sizeof(struct engine_taken) +
+	uint64_t table_bytes = attach->stopped.count * sizeof(struct engine_taken) +
 			       sizeof(struct engine_boot);
 	long locked = locked_kib(attach);
 	int err;
@@ -199,8 +199,8 @@ static int memfd_open(const struct soft_attach *attach, uint64_t *theirs)
 	char path[64];
 	int err, fd;
 
-	err = borrow_write(first_of(attach), attach->table, SOFT_CHANNEL_NAME,
-			   sizeof(SOFT_CHANNEL_NAME));
+	err = remote_thread_write(first_of(attach), attach->table, SOFT_CHANNEL_NAME,
+				  sizeof(SOFT_CHANNEL_NAME));
 	if (!err)
 		err = call(attach, SYS_memfd_create, arguments, theirs);
 	if (err)
@@ -236,7 +236,7 @@ static int map_channel(struct soft_attach *attach, struct soft_channel *channel,
 
 /* ---- opened ---- */
 
-/* The registered rseq(2) area. borrow_stop() has led threads out of its sequences. */
+/* The registered rseq(2) area. remote_thread_stop() has led threads out of its sequences. */
 static void note_rseq(pid_t tid, struct engine_taken *taken)
 {
 	struct rseq_configuration conf = { 0 };
@@ -291,12 +291,12 @@ static int is_plain(long number)
 	}
 }
 
-static void note_thread(const struct borrow *thread, struct engine_taken *taken)
+static void note_thread(const struct remote_thread *thread, struct engine_taken *taken)
 {
-	struct borrow_regs again = thread->saved;
+	struct remote_regs again = thread->saved;
 	const struct user_regs_struct *regs = &again.regs;
 
-	borrow_regs_anew(&again);
+	remote_regs_anew(&again);
 	*taken = (struct engine_taken){
 		.mask = thread->mask,
 		.regs = {
@@ -307,23 +307,23 @@ static void note_thread(const struct borrow *thread, struct engine_taken *taken)
 			.rflags = regs->eflags,
 		},
 	};
-	if (borrow_regs_in_call(&thread->saved) &&
-	    is_plain(borrow_regs_call_number(&thread->saved)))
-		taken->call_next = borrow_regs_pc(&thread->saved);
+	if (remote_regs_in_call(&thread->saved) &&
+	    is_plain(remote_regs_call_number(&thread->saved)))
+		taken->call_next = remote_regs_pc(&thread->saved);
 	note_rseq(thread->tid, taken);
 }
 
 static int read_taken(const struct soft_attach *attach)
 {
-	return borrow_read(first_of(attach), attach->table, attach->taken,
-			   attach->held.count * sizeof(*attach->taken));
+	return remote_thread_read(first_of(attach), attach->table, attach->taken,
+				  attach->stopped.count * sizeof(*attach->taken));
 }
 
 /* The engine has begun: it has put its places into the channel. */
 static int read_places(struct soft_attach *attach, const struct engine_channel *head)
 {
 	attach->places = head->places;
-	if (soft_held_may_lead(&attach->places, attach->engine, attach->engine_bytes))
+	if (soft_threads_may_lead(&attach->places, attach->engine, attach->engine_bytes))
 		return 0;
 	attach->places = (struct engine_places){ 0 };
 	return -EPROTO;
@@ -333,17 +333,17 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 		       const struct soft_image *image)
 {
 	struct engine_channel *head = soft_channel_head(channel);
-	size_t bytes = attach->held.count * sizeof(*attach->taken);
+	size_t bytes = attach->stopped.count * sizeof(*attach->taken);
 	const struct soft_way way = { .at = attach->engine + image->entry,
 				      .first = attach->channel_at,
 				      .second = attach->engine,
 				      .third = attach->table + bytes,
 				      .head = head };
 	const struct engine_boot boot = {
-		.regs = { .rip = first_of(attach)->at + borrow_restore_offset() },
+		.regs = { .rip = first_of(attach)->at + remote_restore_offset() },
 		.bytes = channel->bytes,
 		.taken_at = attach->table,
-		.taken_count = (uint32_t)attach->held.count,
+		.taken_count = (uint32_t)attach->stopped.count,
 		.fd_close = { attach->channel_fd, -1 },
 		.policy = channel->sizes.policy,
 		.flags = ENGINE_BOOT_EVENTS | ENGINE_BOOT_TAKEN |
@@ -351,18 +351,19 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 	};
 	int err;
 
-	attach->taken = calloc(attach->held.count, sizeof(*attach->taken));
+	attach->taken = calloc(attach->stopped.count, sizeof(*attach->taken));
 	if (!attach->taken)
 		return -ENOMEM;
-	for (size_t i = 0; i < attach->held.count; i++)
-		note_thread(&attach->held.threads[i], &attach->taken[i]);
+	for (size_t i = 0; i < attach->stopped.count; i++)
+		note_thread(&attach->stopped.threads[i], &attach->taken[i]);
 	head->taken_at = attach->table;
-	head->taken_count = (uint32_t)attach->held.count;
-	err = borrow_write(first_of(attach), attach->table, attach->taken, bytes);
+	head->taken_count = (uint32_t)attach->stopped.count;
+	err = remote_thread_write(first_of(attach), attach->table, attach->taken, bytes);
 	if (!err)
-		err = borrow_write(first_of(attach), attach->table + bytes, &boot, sizeof(boot));
+		err = remote_thread_write(first_of(attach), attach->table + bytes, &boot,
+					  sizeof(boot));
 	if (!err)
-		err = soft_held_lead(first_of(attach), &way);
+		err = soft_threads_lead(first_of(attach), &way);
 	if (!err)
 		err = read_places(attach, head);
 	if (!err)
@@ -384,15 +385,15 @@ static uint64_t stack_of(const struct soft_attach *attach, size_t index)
 {
 	uint64_t stack = 0;
 
-	borrow_read(first_of(attach), attach->taken[index].thread + ENGINE_THREAD_STACK, &stack,
-		    sizeof(stack));
+	remote_thread_read(first_of(attach), attach->taken[index].thread + ENGINE_THREAD_STACK,
+			   &stack, sizeof(stack));
 	return stack;
 }
 
 /* All but the first. */
 static int lead_others(const struct soft_attach *attach, struct engine_channel *head)
 {
-	size_t count = attach->held.count - 1;
+	size_t count = attach->stopped.count - 1;
 	struct soft_way *ways = calloc(count, sizeof(*ways));
 	int err;
 
@@ -405,7 +406,7 @@ static int lead_others(const struct soft_attach *attach, struct engine_channel *
 			.first = attach->table + (i + 1) * sizeof(struct engine_taken),
 			.head = head,
 		};
-	err = soft_held_lead_all(attach->held.threads + 1, ways, count);
+	err = soft_threads_lead_all(attach->stopped.threads + 1, ways, count);
 	free(ways);
 	return err;
 }
@@ -415,18 +416,18 @@ static int lead_others(const struct soft_attach *attach, struct engine_channel *
  */
 static int take_all(struct soft_attach *attach, const struct soft_channel *channel)
 {
-	struct borrow *first = first_of(attach);
-	int err = borrow_vacate(first);
+	struct remote_thread *first = first_of(attach);
+	int err = remote_thread_vacate(first);
 
-	if (!err && attach->held.count > 1)
+	if (!err && attach->stopped.count > 1)
 		err = lead_others(attach, soft_channel_head(channel));
 	if (read_taken(attach) && !err)
 		err = -ESRCH;
-	for (size_t i = 0; i < attach->held.count && !err; i++) {
+	for (size_t i = 0; i < attach->stopped.count && !err; i++) {
 		err = attach->taken[i].error;
 		if (err)
 			detail_set(attach->detail, err, "the engine can't take thread %d",
-				   attach->held.threads[i].tid);
+				   attach->stopped.threads[i].tid);
 	}
 	return err;
 }
@@ -436,20 +437,20 @@ static int take_all(struct soft_attach *attach, const struct soft_channel *chann
 void soft_attach_undo(struct soft_attach *attach, const struct soft_channel *channel)
 {
 	struct engine_channel *head = channel->base ? soft_channel_head(channel) : NULL;
-	pid_t pid = attach->held.pid;
+	pid_t pid = attach->stopped.pid;
 
-	for (size_t i = 0; attach->taken && i < attach->held.count && head; i++) {
+	for (size_t i = 0; attach->taken && i < attach->stopped.count && head; i++) {
 		const struct soft_way way = { .at = attach->places.undo,
 					      .stack = stack_of(attach, i) - CALL_STACK_BYTES,
 					      .first = attach->taken[i].thread,
 					      .head = head };
 
 		if (attach->taken[i].is_taken && attach->places.undo)
-			soft_held_lead(&attach->held.threads[i], &way);
+			soft_threads_lead(&attach->stopped.threads[i], &way);
 	}
 	free(attach->taken);
 	attach->taken = NULL;
-	soft_held_end(&attach->held);
+	soft_threads_end(&attach->stopped);
 	if (pid && attach->engine)
 		soft_leave_unmap(pid, &(struct soft_left){ .engine = attach->engine,
 							   .engine_bytes = attach->engine_bytes,
@@ -469,14 +470,14 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_control
 	*channel = (struct soft_channel){ .fd = -1 };
 	err = soft_leave_before(pid, image, detail);
 	if (!err)
-		err = soft_held_stop(&attach->held, pid, STOP_MS, detail);
+		err = soft_threads_stop(&attach->stopped, pid, STOP_MS, detail);
 	if (err)
 		return err;
 	err = check(attach);
 	if (!err)
 		err = maps_read(&maps, first_of(attach)->tid);
 	if (!err)
-		err = borrow_place(first_of(attach), &maps);
+		err = remote_thread_place(first_of(attach), &maps);
 	if (err == -EBUSY)
 		detail_set(detail, err, "another tool is entering the process");
 	maps_release(&maps);
@@ -502,11 +503,11 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_control
 /* In its system call again: as if the engine had made it. */
 static int call_again(const struct soft_attach *attach, size_t index)
 {
-	struct borrow *thread = &attach->held.threads[index];
+	struct remote_thread *thread = &attach->stopped.threads[index];
 	struct user_regs_struct *regs = &thread->saved.regs;
 	uint64_t stack = stack_of(attach, index) - CALL_STACK_BYTES;
-	int err = borrow_write(first_of(attach), stack, &attach->places.call_back,
-			       sizeof(uint64_t));
+	int err = remote_thread_write(first_of(attach), stack, &attach->places.call_back,
+				      sizeof(uint64_t));
 
 	if (err)
 		return err;
@@ -515,19 +516,19 @@ static int call_again(const struct soft_attach *attach, size_t index)
 	regs->r11 = regs->eflags = 0x202;
 	regs->gs_base = attach->taken[index].thread;
 	thread->mask &= ~attach->places.own_signals;
-	return borrow_end(thread);
+	return remote_thread_end(thread);
 }
 
 static int let_go(const struct soft_attach *attach, size_t index, struct engine_channel *head)
 {
-	struct borrow *thread = &attach->held.threads[index];
+	struct remote_thread *thread = &attach->stopped.threads[index];
 
 	if (attach->taken[index].call_next && !call_again(attach, index))
 		return 0;
 	/* by itself, from where it is parked */
-	soft_held_unpark(head);
+	soft_threads_unpark(head);
 	thread->entered = 0;
-	return borrow_end(thread);
+	return remote_thread_end(thread);
 }
 
 int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channel)
@@ -537,7 +538,7 @@ int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channe
 				      .stack = attach->places.stack,
 				      .first = attach->taken[0].thread,
 				      .head = head };
-	int err = soft_held_lead(first_of(attach), &way);
+	int err = soft_threads_lead(first_of(attach), &way);
 
 	if (!err && __atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != ENGINE_RUNS)
 		err = head->error < 0 ? head->error : -WM_E_ENGINE_REFUSED;
@@ -545,11 +546,11 @@ int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channe
 		soft_attach_undo(attach, channel);
 		return err;
 	}
-	for (size_t i = attach->held.count; i-- > 0;)
+	for (size_t i = attach->stopped.count; i-- > 0;)
 		let_go(attach, i, head);
 	free(attach->taken);
 	attach->taken = NULL;
-	soft_held_end(&attach->held);
+	soft_threads_end(&attach->stopped);
 	return 0;
 }
 

@@ -2,8 +2,9 @@
 /*
  * How an engine comes into a program that runs, and all its threads under it.
  *
- *   1. stopped   all threads, each on its way back to user mode: soft_held.h
- *   2. mapped    one of them is borrowed (target/process/borrow.h) for the engine's file, copied
+ *   1. stopped   all threads, each on its way back to user mode: soft_threads.h
+ *   2. mapped    one of them is borrowed (target/process/remote_thread.h) for the engine's file,
+ * copied
  *                in, and the channel, a memfd of the process's own
  *   3. opened    the same thread has the engine make ready all that the program does not see
  *   4. taken     it gives the engine what is its own of the kernel, and is parked in it; then all
@@ -25,11 +26,11 @@
 
 #include "record/trail/soft/soft_channel.h"
 #include "record/trail/soft/soft_control.h"
-#include "record/trail/soft/soft_held.h"
+#include "record/trail/soft/soft_threads.h"
 #include "record/trail/soft/soft_image.h"
 
 struct soft_attach {
-	struct soft_held held;
+	struct soft_threads stopped;
 	struct engine_taken *taken; /* of each that is held */
 	struct detail detail;
 	/* a copy, checked; all 0: the engine has not begun */

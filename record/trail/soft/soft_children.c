@@ -85,7 +85,7 @@ static struct soft_process *expect(struct soft_follow *follow, struct soft_proce
 					  .parent = (uint32_t)(parent - follow->processes),
 					  .parent_life = parent->life,
 					  .entry = index,
-					  .borrows = !first_id };
+					  .shares_parent = !first_id };
 	process->channel = &process->own_channel;
 	process->reader = &process->own_reader;
 	process->born = __atomic_load_n(&entry->born, __ATOMIC_RELAXED) >> 32 << 32;
@@ -193,7 +193,7 @@ static void begin(struct soft_follow *follow, struct soft_process *process)
 	source->sink = process->sink;
 	source->pid = process->pid;
 	soft_follow_failed(follow, modules_tell(&process->modules.modules));
-	if (process->borrows) /* its log has the rest of them */
+	if (process->shares_parent) /* its log has the rest of them */
 		soft_follow_failed(follow, soft_modules_note(&process->modules));
 }
 
@@ -246,7 +246,7 @@ static int check(struct soft_follow *follow, struct soft_process *process)
 {
 	if (process->end_fd < 0 ? process->end_fd == -ESRCH : ended_is(process->end_fd))
 		return may_have_been(process) ? 0 : -EPERM;
-	if (!process->borrows)
+	if (!process->shares_parent)
 		return serve(follow, process);
 	/* it may have the channel mapped that its parent has sent it */
 	if (syscall(SYS_kcmp, process->pid, process->ppid, KCMP_VM, 0, 0) > 0)
@@ -270,7 +270,7 @@ static int look_at_named(struct soft_follow *follow, struct soft_process *proces
 		return 1;
 	}
 	begin(follow, process);
-	if (!process->borrows)
+	if (!process->shares_parent)
 		soft_children_give_entry(follow, process);
 	else if (soft_children_entry(follow, process))
 		soft_channel_meet(soft_children_entry(follow, process));
@@ -353,7 +353,7 @@ int soft_children_is_lost(const struct soft_process *process)
 	int is_killed = process->has_status && WIFSIGNALED(process->status) &&
 			WTERMSIG(process->status) == SIGKILL;
 
-	return !process->borrows && !process->is_native && !is_killed;
+	return !process->shares_parent && !process->is_native && !is_killed;
 }
 
 /* ---- that run natively, and are traced ---- */

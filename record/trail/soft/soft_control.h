@@ -45,7 +45,7 @@ void soft_control_serve(const struct soft_control *control);
 void soft_control_refuse(const struct soft_control *control, pid_t parent, uint32_t count);
 
 /* Sleep until an engine has something, no longer than `nap`. It may be missed. */
-void soft_control_wait(const struct soft_control *control, const struct timespec *nap);
+void soft_control_wait(const struct soft_control *control, const struct timespec *poll_wait);
 
 /* Let go, and release. */
 void soft_control_close(struct soft_control *control);

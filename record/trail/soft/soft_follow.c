@@ -94,7 +94,8 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 static uint32_t *ask_of(const struct soft_follow *follow, const struct soft_process *process)
 {
 	struct engine_channel *head = soft_follow_head(process);
-	struct engine_child *entry = process->borrows ? soft_children_entry(follow, process) : NULL;
+	struct engine_child *entry = process->shares_parent ? soft_children_entry(follow, process)
+							    : NULL;
 
 	return entry ? &entry->ask : head ? &head->ask : NULL;
 }
@@ -129,7 +130,7 @@ static pid_t asking(const struct soft_follow *follow, const struct soft_process 
 	const struct soft_channel *channel = process->channel;
 	pid_t tid = process->pid;
 
-	if (process->borrows)
+	if (process->shares_parent)
 		channel = follow->processes[process->parent].channel;
 	else
 		tid = (pid_t)soft_channel_head(channel)->ask_tid;
@@ -170,7 +171,7 @@ static int look_at_ask(struct soft_follow *follow, struct soft_process *process)
 {
 	const uint32_t *ask = ask_of(follow, process);
 	uint32_t asked = ask ? __atomic_load_n(ask, __ATOMIC_ACQUIRE) : ENGINE_ASK_NOTHING;
-	uint32_t wanted = process->borrows ? ENGINE_ASK_CHILD : ENGINE_ASK_EXEC;
+	uint32_t wanted = process->shares_parent ? ENGINE_ASK_CHILD : ENGINE_ASK_EXEC;
 
 	if (asked == wanted && !process->traced)
 		trace(follow, process, asked);
@@ -213,7 +214,7 @@ static void leave_channel(struct soft_follow *follow, struct soft_process *proce
 	memset(process->children, 0, sizeof(process->children));
 	process->life++;
 	process->told = 0;
-	process->borrows = 0;
+	process->shares_parent = 0;
 }
 
 /* A new program, and a channel that no other process has. */

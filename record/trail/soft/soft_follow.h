@@ -46,9 +46,9 @@ struct soft_process {
 	 * soft_children_entry()
 	 */
 	uint32_t parent, parent_life, entry;
-	uint64_t born;	/* of that entry, without the pid */
-	int is_entered; /* its engine was entered by us; else, as a copy, by itself */
-	int borrows;	/* its parent's memory, until it executes a program */
+	uint64_t born;	   /* of that entry, without the pid */
+	int is_entered;	   /* its engine was entered by us; else, as a copy, by itself */
+	int shares_parent; /* its parent's memory, until it executes a program */
 	uint16_t children[ENGINE_CHILDREN]; /* the process of each entry; 0: none */
 	/*
 	 * of a parent: the descriptor that its last child's memfd had; how long a look at all of a

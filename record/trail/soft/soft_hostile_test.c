@@ -410,7 +410,7 @@ Test(soft_hostile, a_process_with_its_own_memory_is_no_child_of_vfork)
 		for (prctl(PR_SET_PDEATHSIG, SIGKILL);;)
 			pause();
 	follow.processes[0].life--;
-	child->borrows = 1;
+	child->shares_parent = 1;
 	child->ppid = getpid();
 	head->children[5].born |= (uint64_t)pid;
 	cr_expect_eq(soft_children_look_expected(&follow, child), 1);

@@ -21,8 +21,8 @@
 #include <waymark/error.h>
 
 #define PAGE 4096u
-#define BELOW_BYTES 1024u				/* of the stack, where nothing is yet */
-#define OPTIONS (SOFT_LOAN_OPTIONS | PTRACE_O_EXITKILL) /* until it has executed the program */
+#define BELOW_BYTES 1024u				  /* of the stack, where nothing is yet */
+#define OPTIONS (SOFT_REMOTE_OPTIONS | PTRACE_O_EXITKILL) /* until it has executed the program */
 #define MMAP_ERRORS 4095
 
 /* What the child says once it has the descriptors. */
@@ -177,7 +177,7 @@ static int map(const struct entering *entering, uint64_t *at, uint64_t bytes, in
 		*at, bytes, (uint64_t)prot, (uint64_t)flags, (uint64_t)(int64_t)fd, offset
 	};
 	int64_t result;
-	int err = soft_loan_call(&entering->launch->loan, SYS_mmap, arguments, &result);
+	int err = soft_remote_call(&entering->launch->remote, SYS_mmap, arguments, &result);
 
 	*at = 0;
 	if (err)
@@ -204,7 +204,8 @@ static int map_segment(const struct entering *entering, const struct soft_segmen
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (err || !inside || !(segment->prot & PROT_WRITE))
 		return err;
-	err = soft_loan_write(&entering->launch->loan, at + segment->filled, zeros, PAGE - inside);
+	err = soft_remote_write(&entering->launch->remote, at + segment->filled, zeros,
+				PAGE - inside);
 	return err ? fail(entering, err, "the engine could not be written") : 0;
 }
 
@@ -228,7 +229,7 @@ static int close_fds(const struct entering *entering)
 		const uint64_t arguments[6] = { (uint64_t)entering->launch->fds[i] };
 		int64_t result;
 
-		err = soft_loan_call(&entering->launch->loan, SYS_close, arguments, &result);
+		err = soft_remote_call(&entering->launch->remote, SYS_close, arguments, &result);
 	}
 	return err ? fail(entering, err, "the program ended") : 0;
 }
@@ -237,7 +238,7 @@ static int close_fds(const struct entering *entering)
 static int report(const struct soft_launch *launch, const struct soft_channel *channel, int is_far,
 		  uint64_t *at)
 {
-	const struct user_regs_struct *regs = &launch->loan.regs;
+	const struct user_regs_struct *regs = &launch->remote.regs;
 	const struct engine_boot boot = {
 		.regs = { .gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
 				   regs->rsi, regs->rdi, regs->r8, regs->r9, regs->r10, regs->r11,
@@ -253,7 +254,7 @@ static int report(const struct soft_launch *launch, const struct soft_channel *c
 
 	soft_channel_head(channel)->control_at = launch->control;
 	*at = (regs->rsp - BELOW_BYTES - sizeof(boot)) & ~UINT64_C(15);
-	return soft_loan_write(&launch->loan, *at, &boot, sizeof(boot));
+	return soft_remote_write(&launch->remote, *at, &boot, sizeof(boot));
 }
 
 static int map_all(const struct entering *entering, const struct soft_parts *parts)
@@ -285,8 +286,8 @@ static int map_all(const struct entering *entering, const struct soft_parts *par
 		return err;
 	err = report(launch, channel, is_far, &boot_at);
 	if (!err)
-		err = soft_loan_end(&launch->loan, launch->engine + image->entry, launch->channel,
-				    launch->engine, boot_at);
+		err = soft_remote_end(&launch->remote, launch->engine + image->entry,
+				      launch->channel, launch->engine, boot_at);
 	return err ? fail(entering, err, "the program can't be entered") : 0;
 }
 
@@ -303,7 +304,7 @@ int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts
 	if (err)
 		return fail(&entering, -WM_E_ENGINE_REFUSED,
 			    "the program gains privileges as it is executed");
-	err = soft_loan_begin(&launch->loan, launch->pid);
+	err = soft_remote_begin(&launch->remote, launch->pid);
 	if (err == -WM_E_FOREIGN_ARCH)
 		return err;
 	if (err)
@@ -313,7 +314,7 @@ int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts
 
 int soft_launch_go(struct soft_launch *launch)
 {
-	return soft_loan_let_go(&launch->loan);
+	return soft_remote_let_go(&launch->remote);
 }
 
 /* The process has nothing of the engine, and the program continues natively. */
@@ -326,13 +327,13 @@ static void undo(struct soft_launch *launch, const struct soft_parts *parts)
 
 	for (size_t i = 0; i < sizeof(mapped) / sizeof(mapped[0]); i++)
 		if (mapped[i][0])
-			soft_loan_call(&launch->loan, SYS_munmap, mapped[i], &result);
+			soft_remote_call(&launch->remote, SYS_munmap, mapped[i], &result);
 	for (int i = 0; i < SOFT_PASSED; i++)
 		if (launch->fds[i] >= 0)
-			soft_loan_call(&launch->loan, SYS_close,
-				       (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
-	soft_loan_end(&launch->loan, launch->loan.regs.rip, launch->loan.regs.rdi,
-		      launch->loan.regs.rsi, launch->loan.regs.rdx);
+			soft_remote_call(&launch->remote, SYS_close,
+					 (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
+	soft_remote_end(&launch->remote, launch->remote.regs.rip, launch->remote.regs.rdi,
+			launch->remote.regs.rsi, launch->remote.regs.rdx);
 }
 
 int soft_launch_again(pid_t pid, const struct soft_parts *parts)
@@ -352,14 +353,14 @@ int soft_launch_again(pid_t pid, const struct soft_parts *parts)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 		return -WM_E_SECCOMP;
 	}
-	err = soft_loan_begin(&launch.loan, pid);
+	err = soft_remote_begin(&launch.remote, pid);
 	if (!err) {
-		err = soft_pass(&launch.loan, fds, launch.fds);
+		err = soft_pass(&launch.remote, fds, launch.fds);
 		if (!err)
 			err = map_all(&entering, parts);
 		if (err)
 			undo(&launch, parts);
 	}
-	soft_loan_let_go(&launch.loan);
+	soft_remote_let_go(&launch.remote);
 	return err == -EPERM ? -EACCES : err;
 }

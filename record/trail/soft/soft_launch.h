@@ -20,7 +20,7 @@ void soft_become(int gate, const char *path, char *const argv[]) __attribute__((
 struct soft_launch {
 	pid_t pid;
 	int fds[SOFT_PASSED]; /* in that process */
-	struct soft_loan loan;
+	struct soft_remote remote;
 	uint64_t engine, control, channel; /* where they lie */
 };
 

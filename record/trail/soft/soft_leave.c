@@ -2,7 +2,7 @@
 #include "record/trail/soft/soft_leave.h"
 
 #include "record/trail/soft/soft_channel.h"
-#include "record/trail/soft/soft_held.h"
+#include "record/trail/soft/soft_threads.h"
 #include "target/process/tracee.h"
 
 #include <dirent.h>
@@ -21,7 +21,7 @@
 #define PAGE 4096u
 #define STOP_MS 2000
 #define BEFORE_MS 3000
-#define NAP_NS 2000000
+#define POLL_NS 2000000
 #define MAPPINGS_MAX 65536u
 #define HEAD_BYTES 512 /* of the engine's file: enough to identify it */
 #define COPIES_MAX 16
@@ -47,11 +47,11 @@ static uint64_t sleeps_at(pid_t pid, pid_t tid)
 }
 
 /* The registers that it has natively in the call that it is in. */
-static int natively(struct borrow *thread, uint64_t at, uint64_t next)
+static int natively(struct remote_thread *thread, uint64_t at, uint64_t next)
 {
 	struct user_regs_struct *regs = &thread->saved.regs;
 	struct engine_regs own;
-	int err = borrow_read(thread, at + ENGINE_THREAD_REGS, &own, sizeof(own));
+	int err = remote_thread_read(thread, at + ENGINE_THREAD_REGS, &own, sizeof(own));
 
 	if (err)
 		return err;
@@ -77,21 +77,22 @@ static int natively(struct borrow *thread, uint64_t at, uint64_t next)
 	return 0;
 }
 
-static int move(struct borrow *thread, const struct engine_places *places,
+static int move(struct remote_thread *thread, const struct engine_places *places,
 		struct engine_channel *head)
 {
 	uint64_t at = thread->saved.regs.gs_base, self = 0, stack = 0, next, mask = 0;
 	struct soft_way way = { .at = places->leave, .first = at, .head = head };
 	int err;
 
-	if (borrow_regs_pc(&thread->saved) != places->call_done ||
-	    !borrow_regs_in_call(&thread->saved) ||
-	    borrow_read(thread, at + ENGINE_THREAD_SELF, &self, sizeof(self)) || self != at ||
-	    borrow_read(thread, at + ENGINE_THREAD_STACK, &stack, sizeof(stack)))
+	if (remote_regs_pc(&thread->saved) != places->call_done ||
+	    !remote_regs_in_call(&thread->saved) ||
+	    remote_thread_read(thread, at + ENGINE_THREAD_SELF, &self, sizeof(self)) ||
+	    self != at ||
+	    remote_thread_read(thread, at + ENGINE_THREAD_STACK, &stack, sizeof(stack)))
 		return 0;
 	way.stack = stack;
-	way.second = (uint64_t)-borrow_regs_result(&thread->saved);
-	err = soft_held_lead(thread, &way);
+	way.second = (uint64_t)-remote_regs_result(&thread->saved);
+	err = soft_threads_lead(thread, &way);
 	if (!head)
 		return 1;
 	/*
@@ -99,14 +100,14 @@ static int move(struct borrow *thread, const struct engine_places *places,
 	 * mask
 	 */
 	if (!err)
-		err = borrow_read(thread, at + ENGINE_THREAD_REGS + 16 * sizeof(uint64_t), &next,
-				  sizeof(next));
+		err = remote_thread_read(thread, at + ENGINE_THREAD_REGS + 16 * sizeof(uint64_t),
+					 &next, sizeof(next));
 	if (!err)
-		err = borrow_read(thread, at + ENGINE_THREAD_SPILL, &mask, sizeof(mask));
+		err = remote_thread_read(thread, at + ENGINE_THREAD_SPILL, &mask, sizeof(mask));
 	if (!err)
 		err = natively(thread, at, next + 2);
 	thread->mask = mask;
-	soft_held_unpark(head);
+	soft_threads_unpark(head);
 	if (err)
 		thread->entered = 0; /* by itself, from where it is parked */
 	return 1;
@@ -121,13 +122,13 @@ int soft_leave_move(pid_t pid, const struct engine_places *places, struct engine
 		return 0;
 	count = target_threads(pid, &tids);
 	for (int i = 0; i < count; i++) {
-		struct borrow thread;
+		struct remote_thread thread;
 
 		if (sleeps_at(pid, tids[i]) != places->call_done ||
-		    borrow_stop(&thread, tids[i], tracee_deadline(STOP_MS)))
+		    remote_thread_stop(&thread, tids[i], tracee_deadline(STOP_MS)))
 			continue;
 		moved += move(&thread, places, head);
-		borrow_end(&thread);
+		remote_thread_end(&thread);
 	}
 	free(tids);
 	return moved;
@@ -173,14 +174,14 @@ static void ranges_join(struct ranges *ranges)
 }
 
 /* A handler of the program's returns through the file: the next recording must not find it. */
-static void mark_clear(const struct borrow *thread, const struct soft_left *left)
+static void mark_clear(const struct remote_thread *thread, const struct soft_left *left)
 {
 	const uint32_t pages = 0;
 
-	borrow_write(thread, left->engine + SOFT_MARK_AT, &pages, sizeof(pages));
+	remote_thread_write(thread, left->engine + SOFT_MARK_AT, &pages, sizeof(pages));
 }
 
-static int ranges_read(const struct borrow *thread, const struct soft_left *left,
+static int ranges_read(const struct remote_thread *thread, const struct soft_left *left,
 		       struct ranges *ranges)
 {
 	const struct engine_places *places = left->places;
@@ -192,8 +193,8 @@ static int ranges_read(const struct borrow *thread, const struct soft_left *left
 	if (!ranges->list)
 		return -ENOMEM;
 	ranges->count = count;
-	if (count &&
-	    borrow_read(thread, places->mappings, ranges->list, count * sizeof(*ranges->list)))
+	if (count && remote_thread_read(thread, places->mappings, ranges->list,
+					count * sizeof(*ranges->list)))
 		ranges->count = 0;
 	ranges_join(ranges);
 	/* the file last: it contains the list of the others */
@@ -216,24 +217,24 @@ static int is_in(const struct ranges *ranges, uint64_t address)
 }
 
 /* Nobody is in there; and whose gs leads there has none. */
-static int is_deserted(const struct soft_held *held, const struct ranges *ranges,
+static int is_deserted(const struct soft_threads *stopped, const struct ranges *ranges,
 		       const struct soft_left *left)
 {
-	for (size_t i = 0; i < held->count; i++) {
-		const struct borrow *thread = &held->threads[i];
-		uint64_t pc = borrow_regs_pc(&thread->saved);
+	for (size_t i = 0; i < stopped->count; i++) {
+		const struct remote_thread *thread = &stopped->threads[i];
+		uint64_t pc = remote_regs_pc(&thread->saved);
 
 		if (is_in(ranges, pc) || pc - left->engine < left->engine_bytes ||
-		    is_in(ranges, borrow_regs_stack(&thread->saved)))
+		    is_in(ranges, remote_regs_stack(&thread->saved)))
 			return 0;
 	}
-	for (size_t i = 0; i < held->count; i++) {
-		struct borrow *thread = &held->threads[i];
+	for (size_t i = 0; i < stopped->count; i++) {
+		struct remote_thread *thread = &stopped->threads[i];
 
 		if (!is_in(ranges, thread->saved.regs.gs_base))
 			continue;
 		thread->saved.regs.gs_base = 0;
-		borrow_regs_set(thread->tid, &thread->saved);
+		remote_regs_set(thread->tid, &thread->saved);
 	}
 	return 1;
 }
@@ -263,7 +264,7 @@ static int fd_find(pid_t tid)
 	return found;
 }
 
-static int close_all(struct borrow *thread)
+static int close_all(struct remote_thread *thread)
 {
 	int fd, err = 0;
 
@@ -271,19 +272,19 @@ static int close_all(struct borrow *thread)
 		const uint64_t arguments[6] = { (uint64_t)fd };
 		long result;
 
-		err = borrow_syscall(thread, SYS_close, arguments, &result);
+		err = remote_thread_syscall(thread, SYS_close, arguments, &result);
 	}
 	return err;
 }
 
-static int unmap_all(struct soft_held *held, const struct ranges *ranges)
+static int unmap_all(struct soft_threads *stopped, const struct ranges *ranges)
 {
-	struct borrow *first = &held->threads[0];
+	struct remote_thread *first = &stopped->threads[0];
 	struct maps maps;
 	int err = maps_read(&maps, first->tid);
 
 	if (!err)
-		err = borrow_place(first, &maps);
+		err = remote_thread_place(first, &maps);
 	maps_release(&maps);
 	for (size_t i = 0; i < ranges->count && !err; i++) {
 		const struct engine_mapping *mapping = &ranges->list[i];
@@ -291,7 +292,7 @@ static int unmap_all(struct soft_held *held, const struct ranges *ranges)
 		long result;
 
 		if (mapping->start >= PAGE && mapping->bytes)
-			err = borrow_syscall(first, SYS_munmap, arguments, &result);
+			err = remote_thread_syscall(first, SYS_munmap, arguments, &result);
 	}
 	return err ? err : close_all(first);
 }
@@ -299,19 +300,20 @@ static int unmap_all(struct soft_held *held, const struct ranges *ranges)
 int soft_leave_unmap(pid_t pid, const struct soft_left *left)
 {
 	char words[256];
-	struct soft_held held;
+	struct soft_threads stopped;
 	struct ranges ranges = { 0 };
-	int err = soft_held_stop(&held, pid, STOP_MS, (struct detail){ words, sizeof(words) });
+	int err = soft_threads_stop(&stopped, pid, STOP_MS,
+				    (struct detail){ words, sizeof(words) });
 
 	if (err)
 		return err;
-	err = ranges_read(&held.threads[0], left, &ranges);
-	if (!err && !is_deserted(&held, &ranges, left))
+	err = ranges_read(&stopped.threads[0], left, &ranges);
+	if (!err && !is_deserted(&stopped, &ranges, left))
 		err = -EAGAIN;
 	if (!err)
-		err = unmap_all(&held, &ranges);
+		err = unmap_all(&stopped, &ranges);
 	free(ranges.list);
-	soft_held_end(&held);
+	soft_threads_end(&stopped);
 	return err;
 }
 
@@ -384,7 +386,7 @@ static int head_read(pid_t pid, uint64_t at, struct engine_channel *head, struct
 		return detail_set(detail, -WM_E_ENGINE_REFUSED,
 				  "another version's engine was left in it");
 	if (head->places.start &&
-	    !soft_held_may_lead(&head->places, head->places.start, head->places.bytes))
+	    !soft_threads_may_lead(&head->places, head->places.start, head->places.bytes))
 		return detail_set(detail, -WM_E_ENGINE_REFUSED,
 				  "what another recording left in it was overwritten");
 	if (tool && !(tool & FUTEX_OWNER_DIED))
@@ -484,7 +486,7 @@ static void rid_of_copies(pid_t tid, const struct soft_image *image)
 		err = soft_leave_unmap(tid, &left);
 		/* a thread that its tool has left is parked there until it wakes */
 		while (err == -EAGAIN && !tracee_late(deadline_ns)) {
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 			err = soft_leave_unmap(tid, &left);
 		}
 	}
@@ -507,7 +509,7 @@ int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail d
 				detail, -EAGAIN,
 				"it has still to come out of the engine of another recording");
 		if (!done)
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 	}
 	rid_of_copies(target.live_tid, image);
 	if (fd_find(target.live_tid) >= 0)
@@ -535,7 +537,7 @@ int soft_leave_check(pid_t pid, struct detail detail)
 				detail, -EAGAIN,
 				"it has still to come out of the engine of another recording");
 		soft_leave_move(pid, &head.places, NULL);
-		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 	}
 	return 0;
 }

@@ -25,11 +25,11 @@ struct passing {
 	char byte;
 };
 
-static int read_all(const struct soft_loan *loan, uint64_t address, void *bytes, size_t count)
+static int read_all(const struct soft_remote *remote, uint64_t address, void *bytes, size_t count)
 {
 	const struct iovec to = { bytes, count };
 	const struct iovec from = { (void *)(uintptr_t)address, count };
-	ssize_t got = process_vm_readv(loan->pid, &to, 1, &from, 1, 0);
+	ssize_t got = process_vm_readv(remote->pid, &to, 1, &from, 1, 0);
 
 	if (got < 0)
 		return -errno;
@@ -37,11 +37,12 @@ static int read_all(const struct soft_loan *loan, uint64_t address, void *bytes,
 }
 
 /* A call that must go well. */
-static int call(struct soft_loan *loan, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+static int call(struct soft_remote *remote, long number, uint64_t a, uint64_t b, uint64_t c,
+		uint64_t d)
 {
 	const uint64_t arguments[6] = { a, b, c, d };
 	int64_t result;
-	int err = soft_loan_call(loan, number, arguments, &result);
+	int err = soft_remote_call(remote, number, arguments, &result);
 
 	if (err)
 		return err;
@@ -80,7 +81,7 @@ static int send_fds(int to, const int fds[SOFT_PASSED])
 }
 
 /* Receive it there, by the message at `at`. */
-static int receive(struct soft_loan *loan, uint64_t at, int end, int got[SOFT_PASSED])
+static int receive(struct soft_remote *remote, uint64_t at, int end, int got[SOFT_PASSED])
 {
 	struct passing passing = {
 		.message = { .msg_iov = (void *)(uintptr_t)(at + offsetof(struct passing, body)),
@@ -91,13 +92,13 @@ static int receive(struct soft_loan *loan, uint64_t at, int end, int got[SOFT_PA
 		.body = { (void *)(uintptr_t)(at + offsetof(struct passing, byte)), 1 },
 	};
 	const struct cmsghdr *head = (const struct cmsghdr *)passing.rights;
-	int err = soft_loan_write(loan, at, &passing, sizeof(passing));
+	int err = soft_remote_write(remote, at, &passing, sizeof(passing));
 
 	if (!err)
-		err = call(loan, SYS_recvmsg, (uint64_t)end, at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT,
+		err = call(remote, SYS_recvmsg, (uint64_t)end, at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT,
 			   0);
 	if (!err)
-		err = read_all(loan, at, &passing, sizeof(passing));
+		err = read_all(remote, at, &passing, sizeof(passing));
 	if (err)
 		return err;
 	if (passing.message.msg_flags & MSG_CTRUNC ||
@@ -107,27 +108,27 @@ static int receive(struct soft_loan *loan, uint64_t at, int end, int got[SOFT_PA
 	return 0;
 }
 
-int soft_pass(struct soft_loan *loan, const int fds[SOFT_PASSED], int got[SOFT_PASSED])
+int soft_pass(struct soft_remote *remote, const int fds[SOFT_PASSED], int got[SOFT_PASSED])
 {
-	uint64_t at = (loan->regs.rsp - BELOW_BYTES - sizeof(struct passing)) & ~UINT64_C(15);
+	uint64_t at = (remote->regs.rsp - BELOW_BYTES - sizeof(struct passing)) & ~UINT64_C(15);
 	uint64_t pair = at + offsetof(struct passing, ends);
 	static const struct passing nothing;
 	int ends[2], ours, err;
 
-	err = call(loan, SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
+	err = call(remote, SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair);
 	if (err)
 		return err;
-	err = read_all(loan, pair, ends, sizeof(ends));
+	err = read_all(remote, pair, ends, sizeof(ends));
 	if (err)
 		return err;
-	ours = take_fd(loan->pid, ends[0]);
+	ours = take_fd(remote->pid, ends[0]);
 	err = ours < 0 ? ours : send_fds(ours, fds);
 	if (!err)
-		err = receive(loan, at, ends[1], got);
+		err = receive(remote, at, ends[1], got);
 	if (ours >= 0)
 		close(ours);
 	for (int i = 0; i < 2; i++)
-		call(loan, SYS_close, (uint64_t)ends[i], 0, 0, 0);
-	soft_loan_write(loan, at, &nothing, sizeof(nothing));
+		call(remote, SYS_close, (uint64_t)ends[i], 0, 0, 0);
+	soft_remote_write(remote, at, &nothing, sizeof(nothing));
 	return err;
 }

@@ -6,7 +6,7 @@
 #ifndef RECORD_TRAIL_SOFT_SOFT_PASS_H
 #define RECORD_TRAIL_SOFT_SOFT_PASS_H
 
-#include "record/trail/soft/soft_loan.h"
+#include "record/trail/soft/soft_remote.h"
 
 #define SOFT_PASSED 3
 
@@ -14,6 +14,6 @@
  * fds[] become got[] there; on execve(2) they would be closed. 0; -errno, also of what the process
  * may not do; -ESRCH: it has ended.
  */
-int soft_pass(struct soft_loan *loan, const int fds[SOFT_PASSED], int got[SOFT_PASSED]);
+int soft_pass(struct soft_remote *remote, const int fds[SOFT_PASSED], int got[SOFT_PASSED]);
 
 #endif

@@ -175,7 +175,7 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 			continue;
 		}
 		if (!thread->has_moment || path->moment > thread->moment)
-			err = reader_moment(reader, thread, path->moment);
+			err = soft_reader_moment(reader, thread, path->moment);
 		if (!err)
 			err = put_path(reader, thread, path, ns);
 		blocks += path->count;
@@ -342,7 +342,7 @@ int reader_drain(struct soft_reader *reader, uint32_t slot)
 		int is_whole = segment_copy(reader, slot, &taken);
 
 		soft_clock_look(&reader->first->clock);
-		segment_give_back(reader, slot, &taken);
+		segment_release(reader, slot, &taken);
 		/* what it means was logged before */
 		if (reader_paths(reader) < 0)
 			break;

@@ -29,7 +29,7 @@ int reader_begin(struct soft_reader *reader, uint32_t slot);
  * The thread ran a path of that moment: no path is used when code that it is of has gone, so from
  * here on the thread is in the later epoch. 0 or the sink's error.
  */
-int reader_moment(struct soft_reader *reader, struct soft_thread *thread, uint32_t moment);
+int soft_reader_moment(struct soft_reader *reader, struct soft_thread *thread, uint32_t moment);
 
 /* Words of its. 1: all of them; 0: from somewhere on they can't be, or mean nothing. */
 int reader_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,

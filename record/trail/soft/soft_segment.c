@@ -72,8 +72,8 @@ int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t numbe
 	return 0;
 }
 
-void segment_give_back(const struct soft_reader *reader, uint32_t slot,
-		       const struct soft_segment *taken)
+void segment_release(const struct soft_reader *reader, uint32_t slot,
+		     const struct soft_segment *taken)
 {
 	uint64_t bytes = (taken->words + UINT64_C(1)) * sizeof(uint32_t);
 	uint64_t most = reader->channel->sizes.segment_bytes;
@@ -118,7 +118,7 @@ int segment_copy(const struct soft_reader *reader, uint32_t slot, const struct s
 /*
  * How many words are there while the writer continues. The writer stores the head of an event last
  * (ring_event()). So if an acquire load sees the head, all of the event is there. The writer may
- * take back a TRAIL_EXEC at the end (ring_take_back()).
+ * take back a TRAIL_EXEC at the end (thread_words_take_back()).
  */
 static size_t written_now(const uint32_t *words, size_t room)
 {

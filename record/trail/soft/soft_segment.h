@@ -45,8 +45,8 @@ int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
 		     const struct soft_segment *taken, uint32_t *to);
 
 /* It is given back, cleared: so it will be known how far it is filled, should its writer die. */
-void segment_give_back(const struct soft_reader *reader, uint32_t slot,
-		       const struct soft_segment *taken);
+void segment_release(const struct soft_reader *reader, uint32_t slot,
+		     const struct soft_segment *taken);
 
 /*
  * How many words were written: the words that are still 0 are the only sign of where the writer

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-int reader_moment(struct soft_reader *reader, struct soft_thread *thread, uint32_t moment)
+int soft_reader_moment(struct soft_reader *reader, struct soft_thread *thread, uint32_t moment)
 {
 	const struct module_epochs *epochs = reader->source.epochs;
 	struct trail_sink *sink = reader->source.sink;

@@ -17,7 +17,7 @@
 
 #define LEAD_MS 1500		     /* less than the engine waits that asks */
 #define LATE_NS UINT64_C(3000000000) /* of all that failed: meanwhile no other process is seen to */
-#define NAP_NS 100000
+#define POLL_NS 100000
 
 struct led {
 	pid_t tid;
@@ -134,7 +134,7 @@ static void *lead(void *arg)
 			leading->inside += !thread->is_out;
 		}
 		if (!had)
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 	}
 	return NULL;
 }

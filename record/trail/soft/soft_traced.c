@@ -115,7 +115,7 @@ static void lead_out(struct soft_follow *follow, struct soft_tracing *tracing)
 /* We trace a child that borrows its parent's memory, and no other can. 1: no more. */
 static int let_go(struct soft_follow *follow, struct soft_process *tracee)
 {
-	if (!tracee->traced || !tracee->borrows)
+	if (!tracee->traced || !tracee->shares_parent)
 		return 1;
 	if (!tracee->is_let_go) {
 		native_note(&follow->natives, ENGINE_NATIVE_TRACED, tracee->pid,

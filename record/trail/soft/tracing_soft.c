@@ -39,8 +39,8 @@ static int begin(struct tracing **out, struct trail_sink *sink, const struct tra
 	return 0;
 }
 
-static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
-		pid_t pid, int gate, char *detail)
+static int soft_take_one(struct tracing **out, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid, int gate, char *detail)
 {
 	return begin(out, sink, how, pid, &gate, detail);
 }
@@ -89,4 +89,4 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
 }
 
-const struct tracing_calls tracing_soft = { take, attach, run, let_go, fetch, result };
+const struct tracing_calls tracing_soft = { soft_take_one, attach, run, let_go, fetch, result };

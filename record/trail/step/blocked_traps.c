@@ -40,23 +40,23 @@ void step_hold(struct step_thread *thread)
 	siginfo_t info = { 0 };
 
 	/* of several the kernel keeps the first as well */
-	if (!thread->has_trap_held && !ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info) &&
+	if (!thread->has_trap_pending && !ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info) &&
 	    !is_stand_in(thread, &info))
 		thread->held = info;
-	thread->has_trap_held = 1;
+	thread->has_trap_pending = 1;
 }
 
-void step_give_held(const struct step *step, struct step_thread *thread)
+void step_give_pending(const struct step *step, struct step_thread *thread)
 {
-	if (thread->has_trap_held && !step->is_trap_ignored) {
+	if (thread->has_trap_pending && !step->is_trap_ignored) {
 		if (!may_send(&thread->held) ||
 		    syscall(SYS_rt_tgsigqueueinfo, step->pid, thread->tid, SIGTRAP, &thread->held))
 			syscall(SYS_tgkill, step->pid, thread->tid, SIGTRAP);
 	}
-	thread->has_trap_held = 0;
+	thread->has_trap_pending = 0;
 }
 
-void step_tell_held(struct step_thread *thread)
+void step_report_pending(struct step_thread *thread)
 {
 	siginfo_t info = { 0 };
 

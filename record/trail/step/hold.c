@@ -34,7 +34,7 @@ static struct step *step_new(struct trail_sink *sink)
 	step->root = step;
 	step->sink = sink;
 	step->maker = block_maker_here();
-	step->simulates_drop = simulated(SIMULATED_STEP_TRAP);
+	step->simulates_drop = simulate_is_on(SIMULATED_STEP_TRAP);
 	return step;
 }
 
@@ -194,7 +194,7 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 		if (!got && ticks_monotonic_ns() > end_ns)
 			return -ETIMEDOUT;
 		if (!got) {
-			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = STEP_POLL_NS }, NULL);
 			continue;
 		}
 		/* what it has just made is seized with it, and waits to be let go as well */
@@ -236,7 +236,7 @@ static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns
 		}
 		step_clear_flag(thread, &regs);
 		step_show_mask(thread);
-		step_give_held(step, thread);
+		step_give_pending(step, thread);
 	}
 	if (thread->child)
 		step_event(step, thread, TRAIL_FORK, 0, (uint64_t)thread->child, 0);

@@ -2,12 +2,13 @@
 /*
  * A program that ignores SIGTRAP: a step's own SIGTRAP has the kernel replace that by the default
  * (conceal.c), for all threads and for the children that are made. So each thread or such child
- * that we let go first makes a system call for us that puts it back (target/process/borrow.h). All
- * its threads are stopped by then: one that is stepped further would undo it.
+ * that we let go first makes a system call for us that puts it back
+ * (target/process/remote_thread.h). All its threads are stopped by then: one that is stepped
+ * further would undo it.
  */
 #include "base/maps.h"
 #include "record/trail/step/step_own.h"
-#include "target/process/borrow.h"
+#include "target/process/remote_thread.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
 
@@ -28,9 +29,10 @@ struct action {
 	uint64_t handler, flags, restorer, mask;
 };
 
-static int lent(struct borrow *borrow, long number, const uint64_t arguments[6], long *result)
+static int lent(struct remote_thread *remote, long number, const uint64_t arguments[6],
+		long *result)
 {
-	int err = borrow_syscall(borrow, number, arguments, result);
+	int err = remote_thread_syscall(remote, number, arguments, result);
 
 	return err ? err : *result < 0 && *result > -PAGE_BYTES ? (int)*result : 0;
 }
@@ -39,41 +41,41 @@ static int lent(struct borrow *borrow, long number, const uint64_t arguments[6],
  * What else the program has said of SIGTRAP, its flags and its mask, is still there and stays.
  * `at`: room for it.
  */
-static int handler_put(struct borrow *borrow, uint64_t at)
+static int handler_put(struct remote_thread *remote, uint64_t at)
 {
 	const uint64_t ask[6] = { SIGTRAP, 0, at, MASK_BYTES };
 	const uint64_t put[6] = { SIGTRAP, at, 0, MASK_BYTES };
 	struct action action = { 0 };
 	long result;
-	int err = lent(borrow, SYS_rt_sigaction, ask, &result);
+	int err = lent(remote, SYS_rt_sigaction, ask, &result);
 
 	if (!err)
-		err = borrow_read(borrow, at, &action, sizeof(action));
+		err = remote_thread_read(remote, at, &action, sizeof(action));
 	if (err || action.handler != (uint64_t)(uintptr_t)SIG_DFL)
 		return err;
 	action.handler = (uint64_t)(uintptr_t)SIG_IGN;
-	err = borrow_write(borrow, at, &action, sizeof(action));
-	return err ? err : lent(borrow, SYS_rt_sigaction, put, &result);
+	err = remote_thread_write(remote, at, &action, sizeof(action));
+	return err ? err : lent(remote, SYS_rt_sigaction, put, &result);
 }
 
-static int ignore(struct borrow *borrow)
+static int ignore(struct remote_thread *remote)
 {
 	const uint64_t map[6] = {
 		0, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0
 	};
 	struct maps maps;
 	long at, ignored;
-	int err = maps_read(&maps, borrow->tid);
+	int err = maps_read(&maps, remote->tid);
 
 	if (!err)
-		err = borrow_place(borrow, &maps);
+		err = remote_thread_place(remote, &maps);
 	maps_release(&maps);
 	if (!err)
-		err = lent(borrow, SYS_mmap, map, &at);
+		err = lent(remote, SYS_mmap, map, &at);
 	if (err)
 		return err;
-	err = handler_put(borrow, (uint64_t)at);
-	lent(borrow, SYS_munmap, (const uint64_t[6]){ (uint64_t)at, PAGE_BYTES }, &ignored);
+	err = handler_put(remote, (uint64_t)at);
+	lent(remote, SYS_munmap, (const uint64_t[6]){ (uint64_t)at, PAGE_BYTES }, &ignored);
 	return err;
 }
 
@@ -108,7 +110,7 @@ static void call_take_back(pid_t tid)
  */
 static int ignore_again(pid_t tid, int signal, int *is_done)
 {
-	struct borrow borrow;
+	struct remote_thread remote;
 	int err, end;
 
 	ptrace(PTRACE_SETOPTIONS, tid, 0, PTRACE_O_TRACESYSGOOD);
@@ -116,15 +118,15 @@ static int ignore_again(pid_t tid, int signal, int *is_done)
 	if (ptrace(PTRACE_INTERRUPT, tid, 0, 0) || ptrace(PTRACE_CONT, tid, 0, signal))
 		return -ESRCH;
 	for (int i = 0; i < TRIES; i++) {
-		err = borrow_stop(&borrow, tid, tracee_deadline(STOP_MS));
+		err = remote_thread_stop(&remote, tid, tracee_deadline(STOP_MS));
 		if (err != -EAGAIN)
 			break;
 	}
 	if (err)
 		return err;
-	err = ignore(&borrow);
+	err = ignore(&remote);
 	*is_done = !err;
-	end = borrow_end(&borrow);
+	end = remote_thread_end(&remote);
 	return err ? err : end;
 }
 

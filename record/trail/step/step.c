@@ -146,7 +146,7 @@ static void resume(const struct step *step, struct step_thread *thread,
 
 	if (by_call) {
 		step_show_mask(thread);
-		step_give_held(step, thread);
+		step_give_pending(step, thread);
 		step_clear_flag(thread, regs);
 		step_await_children(step, thread);
 	}
@@ -253,7 +253,7 @@ static void on_signal(struct step *step, struct step_thread *thread, struct user
 		signal = 0;
 	}
 	if (signal == SIGTRAP)
-		step_tell_held(thread);
+		step_report_pending(thread);
 	if (is_broken_off(thread, regs)) {
 		on_broken_off(step, thread, regs, signal);
 		return;
@@ -576,11 +576,11 @@ int step_run(struct step *step, unsigned int for_ms)
 
 	while ((step->threads || step->children) && !step->error) {
 		if (step->sink->calls->is_full && step->sink->calls->is_full(step->sink)) {
-			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = STEP_POLL_NS }, NULL);
 		} else if (look_at_all(step)) {
 			spins = 0;
 		} else if (++spins > SPINS) {
-			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = STEP_POLL_NS }, NULL);
 			spins = 0;
 		}
 		if (ticks_monotonic_ns() >= end_ns)

@@ -20,7 +20,7 @@
 	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)
 #define STEP_OPTIONS_FOLLOW (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
 #define CALL_STOP (SIGTRAP | 0x80) /* with PTRACE_O_TRACESYSGOOD, before and after a system call */
-#define STEP_NAP_NS 50000
+#define STEP_POLL_NS 50000
 #define SYSCALL_BYTES 2
 #define STEP_CODE_MAX 15			  /* bytes of an instruction */
 #define STEP_HIDES (INSN_EMULATED | INSN_SHADOWS) /* no trap may come behind it */
@@ -51,16 +51,16 @@ struct step_thread {
 	int is_over;	     /* that instruction has run, and is written down */
 	int is_broken_off;   /* a system call: written down but for its end, which is still open */
 	long long broken_result;
-	int is_in_call;	     /* between its two stops */
-	int is_native;	     /* what runs can't be decoded, so there will be a gap */
-	int has_own_flag;    /* the trap flag is the program's own */
-	int is_trap_blocked; /* the program blocks SIGTRAP */
-	int is_watched;	     /* its debug registers have the watched places */
-	int is_mask_shown;   /* and so does its thread, at the moment */
-	int has_trap_held;   /* it was sent one meanwhile */
-	siginfo_t held;	     /* that one, or the one before; no signal: none yet */
-	int is_dying;	     /* of one that it has raised while it blocks it */
-	pid_t child;	     /* that its system call has made */
+	int is_in_call;	      /* between its two stops */
+	int is_native;	      /* what runs can't be decoded, so there will be a gap */
+	int has_own_flag;     /* the trap flag is the program's own */
+	int is_trap_blocked;  /* the program blocks SIGTRAP */
+	int is_watched;	      /* its debug registers have the watched places */
+	int is_mask_shown;    /* and so does its thread, at the moment */
+	int has_trap_pending; /* it was sent one meanwhile */
+	siginfo_t held;	      /* that one, or the one before; no signal: none yet */
+	int is_dying;	      /* of one that it has raised while it blocks it */
+	pid_t child;	      /* that its system call has made */
 	struct block_cut cut;
 	struct sink_thread *trail;
 };
@@ -203,10 +203,10 @@ void step_hold(struct step_thread *thread);
  * Once the mask is shown: send it the SIGTRAP that it was sent meanwhile, and that it blocks or has
  * unblocked now.
  */
-void step_give_held(const struct step *step, struct step_thread *thread);
+void step_give_pending(const struct step *step, struct step_thread *thread);
 
 /* About to get one that it does not block any more: it says what the first one said. */
-void step_tell_held(struct step_thread *thread);
+void step_report_pending(struct step_thread *thread);
 
 /* The same after an rt_sigtimedwait(2). */
 void step_waited(const struct step_thread *thread, const struct user_regs_struct *regs);

@@ -424,7 +424,7 @@ void stepper_discard(struct stepper *stepper)
 }
 
 /* 1, 0, or what became wrong. */
-static int take(struct stepper *stepper, int timeout_ms)
+static int tracee_take(struct stepper *stepper, int timeout_ms)
 {
 	int got = stepper->is_over ? 0 : wire_out_take(&stepper->wire, timeout_ms);
 
@@ -437,7 +437,7 @@ static int take(struct stepper *stepper, int timeout_ms)
 
 int stepper_pump(struct stepper *stepper)
 {
-	return take(stepper, 0);
+	return tracee_take(stepper, 0);
 }
 
 void stepper_ask(struct stepper *stepper)
@@ -463,7 +463,7 @@ int stepper_stop(struct stepper *stepper)
 		while (!stepper->is_over && wire_out_take(&stepper->wire, TAKE_MS) > 0 &&
 		       ticks_monotonic_ns() < end_ns)
 			;
-		take(stepper, 0);
+		tracee_take(stepper, 0);
 	}
 	if (!stepper->is_over && stepper->process > 0 && stepper->fd >= 0) {
 		/* it sees that we are gone */

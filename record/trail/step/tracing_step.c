@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/trail/tracing.h"
 
-static int take(struct tracing **tracing, struct trail_sink *sink, const struct tracing_how *how,
-		pid_t pid, int gate, char *detail)
+static int step_take_one(struct tracing **tracing, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid, int gate, char *detail)
 {
 	int err = step_take((struct step **)tracing, sink, pid, gate);
 
@@ -39,4 +39,4 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	step_result((const struct step *)tracing, result);
 }
 
-const struct tracing_calls tracing_step = { take, attach, run, let_go, NULL, result };
+const struct tracing_calls tracing_step = { step_take_one, attach, run, let_go, NULL, result };

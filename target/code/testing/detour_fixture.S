@@ -300,7 +300,7 @@ begin strings
 	ret
 end strings
 
-begin switched
+begin sweep_switched
 	movsbl	%dl, %eax
 	lea	table(%rip), %rcx
 	movslq	(%rcx,%rax,4), %rax
@@ -319,7 +319,7 @@ begin switched
 	dec	%r8
 	mov	%r8, %rax
 	ret
-end switched
+end sweep_switched
 
 begin high_bytes
 	mov	%dh, %ah

@@ -32,7 +32,7 @@ static inline void module_open(const char *name)
 static inline void modules_close(void)
 {
 	watch_place_release(&place);
-	watch_expr_release(&expr);
+	expression_release(&expr);
 	while (module_count)
 		code_module_release(modules[--module_count]);
 }
@@ -50,11 +50,11 @@ static inline int find(const char *text)
 	int err;
 
 	watch_place_release(&place);
-	watch_expr_release(&expr);
+	expression_release(&expr);
 	snprintf(whole, sizeof(whole), "watch:%s", text);
-	err = watch_expr_parse(&expr, whole, &trouble);
+	err = expression_parse(&expr, whole, &trouble);
 	cr_assert_eq(err, 0, "%s: %s", text, trouble.detail);
-	return watch_place_find(&place, &expr, modules, module_count, &trouble);
+	return expression_place_find(&place, &expr, modules, module_count, &trouble);
 }
 
 /* And its detail has these words in it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/process/whereabouts.h"
+#include "target/process/thread_status.h"
 
 #include "base/testing/await.h"
 #include "target/process/target.h"
@@ -51,7 +51,7 @@ static void await_state(pid_t pid, char state)
 		  target_thread_state(pid, pid));
 }
 
-Test(whereabouts, of_one_that_sleeps_its_system_call, .timeout = 60)
+Test(thread_status, of_one_that_sleeps_its_system_call, .timeout = 60)
 {
 	pid_t pid = child(0);
 	char words[192], wanted[64];
@@ -59,7 +59,7 @@ Test(whereabouts, of_one_that_sleeps_its_system_call, .timeout = 60)
 	const char *times;
 
 	await_state(pid, 'S');
-	whereabouts_tell(pid, pid, words, sizeof(words));
+	thread_status_text(pid, pid, words, sizeof(words));
 	snprintf(wanted, sizeof(wanted), "it sleeps in system call %d", SYS_pause);
 	cr_expect_eq(strncmp(words, wanted, strlen(wanted)), 0, "%s", words);
 	times = strstr(words, ", has run ");
@@ -71,19 +71,19 @@ Test(whereabouts, of_one_that_sleeps_its_system_call, .timeout = 60)
 	end(pid);
 }
 
-Test(whereabouts, of_one_that_runs_none, .timeout = 60)
+Test(thread_status, of_one_that_runs_none, .timeout = 60)
 {
 	pid_t pid = child(1);
 	char words[192];
 
 	await_state(pid, 'R');
-	whereabouts_tell(pid, pid, words, sizeof(words));
+	thread_status_text(pid, pid, words, sizeof(words));
 	cr_expect_eq(strncmp(words, "it runs, or waits for a processor", 33), 0, "%s", words);
 	cr_expect(!strstr(words, "system call"), "%s", words);
 	end(pid);
 }
 
-Test(whereabouts, of_one_that_has_stopped, .timeout = 60)
+Test(thread_status, of_one_that_has_stopped, .timeout = 60)
 {
 	pid_t pid = child(0);
 	char words[192];
@@ -91,22 +91,22 @@ Test(whereabouts, of_one_that_has_stopped, .timeout = 60)
 	await_state(pid, 'S');
 	cr_assert_eq(kill(pid, SIGSTOP), 0);
 	await_state(pid, 'T');
-	whereabouts_tell(pid, pid, words, sizeof(words));
+	thread_status_text(pid, pid, words, sizeof(words));
 	cr_expect_eq(strncmp(words, "it is stopped", 13), 0, "%s", words);
 	end(pid);
 }
 
-Test(whereabouts, of_one_that_has_ended_nothing, .timeout = 60)
+Test(thread_status, of_one_that_has_ended_nothing, .timeout = 60)
 {
 	pid_t pid = child(0);
 	char words[192] = "as it was";
 
 	end(pid);
-	whereabouts_tell(pid, pid, words, sizeof(words));
+	thread_status_text(pid, pid, words, sizeof(words));
 	cr_expect_str_eq(words, "");
 }
 
-Test(whereabouts, cut_where_there_is_no_room, .timeout = 60)
+Test(thread_status, cut_where_there_is_no_room, .timeout = 60)
 {
 	pid_t pid = child(0);
 	char words[192];
@@ -114,7 +114,7 @@ Test(whereabouts, cut_where_there_is_no_room, .timeout = 60)
 	await_state(pid, 'S');
 	for (size_t bytes = 1; bytes < sizeof(words); bytes++) {
 		memset(words, 'x', sizeof(words));
-		whereabouts_tell(pid, pid, words, bytes);
+		thread_status_text(pid, pid, words, bytes);
 		cr_assert_lt(strnlen(words, sizeof(words)), bytes);
 		cr_assert_eq(words[bytes], 'x');
 	}

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds some thread of a process that can be borrowed (target/process/borrow.h), at a moment when
- * it can.
+ * Finds some thread of a process that can be borrowed (target/process/remote_thread.h), at a moment
+ * when it can.
  */
-#ifndef TARGET_PROCESS_LOAN_H
-#define TARGET_PROCESS_LOAN_H
+#ifndef TARGET_PROCESS_THREAD_SEARCH_H
+#define TARGET_PROCESS_THREAD_SEARCH_H
 
-#include "target/process/borrow.h"
+#include "target/process/remote_thread.h"
 
 #include <sys/types.h>
 
-struct loan {
+struct thread_search {
 	pid_t pid;
 	unsigned int wait_ms;
 	/*
@@ -22,7 +22,7 @@ struct loan {
 	 * What to do with the thread. -EAGAIN: not with this one, or not now. Runs in a thread of
 	 * its own.
 	 */
-	int (*fn)(struct loan *loan, struct borrow *borrow);
+	int (*fn)(struct thread_search *search, struct remote_thread *remote);
 	void *data;
 	int tries;     /* so far: passes over all threads */
 	int committed; /* set by fn(): something was done, there is no second try */
@@ -32,11 +32,12 @@ struct loan {
 
 /*
  * Make it. What fn() returned; when it never came to that: -EAGAIN, -ESRCH, -EPERM, -ETIMEDOUT,
- * -EOPNOTSUPP as borrow_stop() has them, -EBUSY as borrow_place() has it, -WM_E_STOPPED.
+ * -EOPNOTSUPP as remote_thread_stop() has them, -EBUSY as remote_thread_place() has it,
+ * -WM_E_STOPPED.
  */
-int loan_make(struct loan *loan);
+int thread_search_run(struct thread_search *search);
 
 /* Is it one of those, with nothing done? */
-int loan_failed(const struct loan *loan, int err);
+int thread_search_failed(const struct thread_search *search, int err);
 
 #endif

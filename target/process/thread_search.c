@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/process/loan.h"
+#include "target/process/thread_search.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
 
@@ -12,7 +12,7 @@
 #define STOP_WAIT_MS 100 /* for one thread to stop */
 /*
  * One that sleeps stops as soon as it gets a processor. Given up before, it would come out of a
- * call that no stop leaves alone with EINTR (borrow.h), so it is waited for.
+ * call that no stop leaves alone with EINTR (remote_thread.h), so it is waited for.
  */
 #define SLEEPER_WAIT_MS 2000
 #define LATE 5		/* times the usual wait */
@@ -38,22 +38,22 @@ static int rank(char state)
 	}
 }
 
-static int one(struct loan *loan, pid_t tid, unsigned int wait_ms)
+static int one(struct thread_search *search, pid_t tid, unsigned int wait_ms)
 {
-	struct borrow borrow;
-	int err = borrow_stop(&borrow, tid, tracee_deadline(wait_ms));
+	struct remote_thread remote;
+	int err = remote_thread_stop(&remote, tid, tracee_deadline(wait_ms));
 
 	if (err)
 		return err;
-	err = loan->fn(loan, &borrow);
-	if (borrow_end(&borrow))
-		loan->astray = 1;
+	err = search->fn(search, &remote);
+	if (remote_thread_end(&remote))
+		search->astray = 1;
 	return err;
 }
 
-int loan_failed(const struct loan *loan, int err)
+int thread_search_failed(const struct thread_search *search, int err)
 {
-	if (loan->committed)
+	if (search->committed)
 		return 0;
 	return err == -EAGAIN || err == -ESRCH || err == -ETIMEDOUT || err == -EOPNOTSUPP ||
 	       err == -EPERM || err == -EBUSY;
@@ -62,9 +62,9 @@ int loan_failed(const struct loan *loan, int err)
 /*
  * Another thread may do. Not so while another tool has the lock: each would be stopped for nothing.
  */
-static int try_next(const struct loan *loan, int err)
+static int try_next(const struct thread_search *search, int err)
 {
-	return loan_failed(loan, err) && err != -EBUSY;
+	return thread_search_failed(search, err) && err != -EBUSY;
 }
 
 static int traced_by_others(pid_t tid)
@@ -75,65 +75,66 @@ static int traced_by_others(pid_t tid)
 }
 
 /* One pass over the threads, leader first, the better ranks first. */
-static int pass(struct loan *loan)
+static int pass(struct thread_search *search)
 {
 	pid_t *tids;
-	int count = target_threads(loan->pid, &tids), err = count < 0 ? count : -EAGAIN;
+	int count = target_threads(search->pid, &tids), err = count < 0 ? count : -EAGAIN;
 
-	loan->ended = 1;
-	for (int want = 0; want < 3 && try_next(loan, err); want++)
-		for (int i = 0; i < count && try_next(loan, err); i++) {
-			char state = target_thread_state(loan->pid, tids[i]);
+	search->ended = 1;
+	for (int want = 0; want < 3 && try_next(search, err); want++)
+		for (int i = 0; i < count && try_next(search, err); i++) {
+			char state = target_thread_state(search->pid, tids[i]);
 
 			if (target_state_lives(state))
-				loan->ended = 0;
+				search->ended = 0;
 			if (rank(state) == want && !traced_by_others(tids[i]))
-				err = one(loan, tids[i], want ? STOP_WAIT_MS : SLEEPER_WAIT_MS);
+				err = one(search, tids[i], want ? STOP_WAIT_MS : SLEEPER_WAIT_MS);
 		}
 	free(tids);
 	/* those that were listed may have ended since, and others live on that they have started */
-	if (loan->ended && target_status_number(loan->pid, "Threads") > 1)
-		loan->ended = 0;
-	return loan->ended && loan_failed(loan, err) ? -ESRCH : err;
+	if (search->ended && target_status_number(search->pid, "Threads") > 1)
+		search->ended = 0;
+	return search->ended && thread_search_failed(search, err) ? -ESRCH : err;
 }
 
 struct making {
-	struct loan *loan;
+	struct thread_search *search;
 	int result;
 };
 
-static void *loan_thread(void *arg)
+static void *search_thread(void *arg)
 {
 	struct making *making = arg;
-	struct loan *loan = making->loan;
-	uint64_t deadline_ns = tracee_deadline(loan->wait_ms);
-	uint64_t last_ns = tracee_deadline(loan->wait_ms * LATE);
+	struct thread_search *search = making->search;
+	uint64_t deadline_ns = tracee_deadline(search->wait_ms);
+	uint64_t last_ns = tracee_deadline(search->wait_ms * LATE);
 
-	for (loan->tries = 0;; loan->tries++) {
+	for (search->tries = 0;; search->tries++) {
 		/* At uneven times: a program with a beat of its own must not keep step with us. */
-		long pause_us = PAUSE_US_MIN + loan->tries * 137 % PAUSE_US_SPREAD;
+		long pause_us = PAUSE_US_MIN + search->tries * 137 % PAUSE_US_SPREAD;
 
-		making->result = pass(loan);
-		if (!loan_failed(loan, making->result) || loan->ended || tracee_late(last_ns))
+		making->result = pass(search);
+		if (!thread_search_failed(search, making->result) || search->ended ||
+		    tracee_late(last_ns))
 			break;
 		if (tracee_late(deadline_ns) &&
-		    (making->result != -EAGAIN || loan->tries >= loan->tries_min))
+		    (making->result != -EAGAIN || search->tries >= search->tries_min))
 			break;
-		if (making->result == -EPERM && loan->tries > TRIES_DENIED)
+		if (making->result == -EPERM && search->tries > TRIES_DENIED)
 			break;
 		nanosleep(&(struct timespec){ .tv_nsec = pause_us * 1000 }, NULL);
 	}
 	return NULL;
 }
 
-int loan_make(struct loan *loan)
+int thread_search_run(struct thread_search *search)
 {
-	struct making making = { .loan = loan };
+	struct making making = { .search = search };
 	pthread_t thread;
 	/*
 	 * A thread of our own: its end lets go of all that could not be stopped in time (tracee.h).
 	 */
-	int err = -pthread_create(&thread, NULL, loan_thread, &making);
+	int err = -pthread_create(&thread, NULL, search_thread, &making);
 
 	if (!err)
 		err = -pthread_join(thread, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/process/borrow.h"
+#include "target/process/remote_thread.h"
 #include "base/elf.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
-#include "target/process/turns.h"
+#include "target/process/tool_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,9 +32,10 @@ struct dispatch_configuration {
 	uint64_t mode, selector, offset, bytes;
 };
 
-int borrow_read(const struct borrow *borrow, uint64_t address, void *bytes, size_t count)
+int remote_thread_read(const struct remote_thread *remote, uint64_t address, void *bytes,
+		       size_t count)
 {
-	ssize_t got = pread(borrow->mem, bytes, count, (off_t)address);
+	ssize_t got = pread(remote->mem, bytes, count, (off_t)address);
 
 	if (got < 0)
 		return -errno;
@@ -59,63 +60,64 @@ static int poke(pid_t tid, uint64_t address, const void *bytes, size_t count)
 	return 0;
 }
 
-int borrow_write(const struct borrow *borrow, uint64_t address, const void *bytes, size_t count)
+int remote_thread_write(const struct remote_thread *remote, uint64_t address, const void *bytes,
+			size_t count)
 {
-	ssize_t put = pwrite(borrow->mem, bytes, count, (off_t)address);
+	ssize_t put = pwrite(remote->mem, bytes, count, (off_t)address);
 
 	if (put == (ssize_t)count)
 		return 0;
 	if (put == 0)
 		return -ESRCH;
-	return poke(borrow->tid, address, bytes, count);
+	return poke(remote->tid, address, bytes, count);
 }
 
 /*
  * Is it inside a restartable sequence? include/uapi/linux/rseq.h: the area's second word points to
  * it.
  */
-static int in_rseq(const struct borrow *borrow)
+static int in_rseq(const struct remote_thread *remote)
 {
 	struct rseq_configuration conf = { 0 };
-	uint64_t sequence, bounds[3], pc = borrow_regs_pc(&borrow->saved);
+	uint64_t sequence, bounds[3], pc = remote_regs_pc(&remote->saved);
 
-	if (ptrace(GET_RSEQ_CONFIGURATION, borrow->tid, sizeof(conf), &conf) <= 0 || !conf.area)
+	if (ptrace(GET_RSEQ_CONFIGURATION, remote->tid, sizeof(conf), &conf) <= 0 || !conf.area)
 		return 0;
-	if (borrow_read(borrow, conf.area + 8, &sequence, sizeof(sequence)) || !sequence)
+	if (remote_thread_read(remote, conf.area + 8, &sequence, sizeof(sequence)) || !sequence)
 		return 0;
 	/* version and flags, start, length, where to go when it is broken off */
-	if (borrow_read(borrow, sequence + 8, bounds, sizeof(bounds)))
+	if (remote_thread_read(remote, sequence + 8, bounds, sizeof(bounds)))
 		return 0;
 	return pc - bounds[0] < bounds[1];
 }
 
-static int dispatches_syscalls(const struct borrow *borrow)
+static int dispatches_syscalls(const struct remote_thread *remote)
 {
 	struct dispatch_configuration conf = { 0 };
 
-	return !ptrace(GET_SYSCALL_USER_DISPATCH, borrow->tid, sizeof(conf), &conf) && conf.mode;
+	return !ptrace(GET_SYSCALL_USER_DISPATCH, remote->tid, sizeof(conf), &conf) && conf.mode;
 }
 
-static int loan_check(struct borrow *borrow)
+static int remote_check(struct remote_thread *remote)
 {
 	char path[64];
-	int err = borrow_regs_get(borrow->tid, &borrow->saved);
+	int err = remote_regs_get(remote->tid, &remote->saved);
 
 	if (err)
 		return err == -ENOTSUP ? -EOPNOTSUPP : err;
-	if (ptrace(PTRACE_GETSIGMASK, borrow->tid, sizeof(borrow->mask), &borrow->mask))
+	if (ptrace(PTRACE_GETSIGMASK, remote->tid, sizeof(remote->mask), &remote->mask))
 		return -errno;
 	/* Opened now: while the thread is stopped, its process executes no other program. */
-	snprintf(path, sizeof(path), "/proc/%d/mem", borrow->tid);
-	borrow->mem = open(path, O_RDWR | O_CLOEXEC);
-	if (borrow->mem < 0)
+	snprintf(path, sizeof(path), "/proc/%d/mem", remote->tid);
+	remote->mem = open(path, O_RDWR | O_CLOEXEC);
+	if (remote->mem < 0)
 		return -errno;
 	/* Also where nothing comes of the loan: the stop alone would have cut the call short. */
-	if (borrow_regs_restart(&borrow->saved))
-		borrow_regs_set(borrow->tid, &borrow->saved);
-	if (dispatches_syscalls(borrow))
+	if (remote_regs_restart(&remote->saved))
+		remote_regs_set(remote->tid, &remote->saved);
+	if (dispatches_syscalls(remote))
 		return -EOPNOTSUPP;
-	return in_rseq(borrow) ? -EAGAIN : 0;
+	return in_rseq(remote) ? -EAGAIN : 0;
 }
 
 #define BIT(signal) (UINT64_C(1) << ((signal)-1))
@@ -160,23 +162,23 @@ static int faults_deliver(pid_t tid, uint64_t deadline_ns)
 	return err;
 }
 
-int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns)
+int remote_thread_stop(struct remote_thread *remote, pid_t tid, uint64_t deadline_ns)
 {
 	int err;
 
-	*borrow = (struct borrow){ .tid = tid, .mem = -1 };
+	*remote = (struct remote_thread){ .tid = tid, .mem = -1 };
 	err = tracee_seize(tid);
 	if (err)
 		return err;
 	err = tracee_stop(tid, deadline_ns);
 	if (err)
 		return err;
-	borrow->seized = 1;
+	remote->seized = 1;
 	err = faults_deliver(tid, deadline_ns);
 	if (!err)
-		err = loan_check(borrow);
+		err = remote_check(remote);
 	if (err)
-		borrow_end(borrow);
+		remote_thread_end(remote);
 	return err;
 }
 
@@ -184,16 +186,16 @@ int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns)
  * Is there code of a tool that died in the middle? Its thread may yet need it: it may not have run
  * since, or sit in a signal handler on top of it.
  */
-static int is_taken(const struct borrow *borrow, uint64_t place)
+static int is_taken(const struct remote_thread *remote, uint64_t place)
 {
-	unsigned char head[BORROW_HEAD_BYTES];
+	unsigned char head[REMOTE_HEAD_BYTES];
 
-	return borrow_read(borrow, place, head, sizeof(head)) ||
-	       !memcmp(head, borrow_code_head(), sizeof(head));
+	return remote_thread_read(remote, place, head, sizeof(head)) ||
+	       !memcmp(head, remote_code_head(), sizeof(head));
 }
 
 /* Where a segment's bytes end inside its last page: the rest of that page is free. */
-static uint64_t segment_room(const struct borrow *borrow, const struct elf *elf,
+static uint64_t segment_room(const struct remote_thread *remote, const struct elf *elf,
 			     const Elf64_Phdr *text)
 {
 	uint64_t end = elf->base + text->p_vaddr + text->p_filesz;
@@ -202,23 +204,23 @@ static uint64_t segment_room(const struct borrow *borrow, const struct elf *elf,
 	if (text->p_type != PT_LOAD || !(text->p_flags & PF_X) || text->p_memsz != text->p_filesz)
 		return 0;
 	for (uint64_t place = (end + 15) & ~UINT64_C(15);
-	     place < page_end && page_end - place >= borrow_code_bytes();
-	     place += (borrow_code_bytes() + 15) & ~UINT64_C(15))
-		if (!is_taken(borrow, place))
+	     place < page_end && page_end - place >= remote_code_bytes();
+	     place += (remote_code_bytes() + 15) & ~UINT64_C(15))
+		if (!is_taken(remote, place))
 			return place;
 	return 0;
 }
 
 /* In the module whose first mapping this is. 0: it has no room. */
-static uint64_t module_room(const struct borrow *borrow, const struct maps *maps,
+static uint64_t module_room(const struct remote_thread *remote, const struct maps *maps,
 			    const struct map *first)
 {
 	uint64_t place = 0;
 	struct elf elf;
 
-	if (!elf_open_memory(&elf, borrow->mem, first->start)) {
+	if (!elf_open_memory(&elf, remote->mem, first->start)) {
 		for (size_t i = 0; i < elf.segment_count && !place; i++) {
-			uint64_t room = segment_room(borrow, &elf, &elf.segments[i]);
+			uint64_t room = segment_room(remote, &elf, &elf.segments[i]);
 			const struct map *map = room ? maps_find(maps, room) : NULL;
 
 			if (map && map->prot & PROT_EXEC && map->inode == first->inode &&
@@ -230,63 +232,64 @@ static uint64_t module_room(const struct borrow *borrow, const struct maps *maps
 	return place;
 }
 
-static int place_write(struct borrow *borrow, uint64_t place)
+static int place_write(struct remote_thread *remote, uint64_t place)
 {
-	unsigned char code[BORROW_CODE_BYTES] = { 0 };
-	size_t bytes = borrow_code_bytes();
-	int err = borrow_read(borrow, place, borrow->stood, bytes);
+	unsigned char code[REMOTE_CODE_BYTES] = { 0 };
+	size_t bytes = remote_code_bytes();
+	int err = remote_thread_read(remote, place, remote->stood, bytes);
 
 	if (err)
 		return err;
-	borrow_code_fill(code, &borrow->saved, borrow->mask);
-	borrow->at = borrow->place = place;
-	return borrow_write(borrow, place, code, bytes);
+	remote_code_fill(code, &remote->saved, remote->mask);
+	remote->at = remote->place = place;
+	return remote_thread_write(remote, place, code, bytes);
 }
 
-static void turns_end(struct borrow *borrow)
+static void lock_end(struct remote_thread *remote)
 {
-	turns_close(borrow->turns);
-	borrow->turns = -1;
+	tool_lock_close(remote->lock);
+	remote->lock = -1;
 }
 
-int borrow_place(struct borrow *borrow, const struct maps *maps)
+int remote_thread_place(struct remote_thread *remote, const struct maps *maps)
 {
 	uint64_t place = 0;
 	int err;
 
-	borrow->turns = turns_open(borrow->tid);
-	if (borrow->turns < 0)
-		return borrow->turns;
-	err = turns_take(borrow->turns);
+	remote->lock = tool_lock_open(remote->tid);
+	if (remote->lock < 0)
+		return remote->lock;
+	err = tool_lock_try(remote->lock);
 	for (size_t i = 0; i < maps->count && !place && !err; i++) {
 		const struct map *map = &maps->list[i];
 
 		if (!map->offset && map->inode && !map->shared && map->prot & PROT_READ)
-			place = module_room(borrow, maps, map);
+			place = module_room(remote, maps, map);
 	}
 	if (!err)
-		err = place ? place_write(borrow, place) : -ENOSPC;
-	if (borrow->place)
-		turns_leave(borrow->turns);
+		err = place ? place_write(remote, place) : -ENOSPC;
+	if (remote->place)
+		tool_lock_unlock(remote->lock);
 	else
-		turns_end(borrow);
+		lock_end(remote);
 	return err;
 }
 
-int borrow_vacate(struct borrow *borrow)
+int remote_thread_vacate(struct remote_thread *remote)
 {
 	int err = 0;
 
-	if (!borrow->place)
+	if (!remote->place)
 		return 0;
 	/*
 	 * Another tool that looks meanwhile must not find half of this code, and take it for the
 	 * original bytes.
 	 */
-	if (borrow->turns < 0 || !turns_take(borrow->turns))
-		err = borrow_write(borrow, borrow->place, borrow->stood, borrow_code_bytes());
-	borrow->place = 0;
-	turns_end(borrow);
+	if (remote->lock < 0 || !tool_lock_try(remote->lock))
+		err = remote_thread_write(remote, remote->place, remote->stood,
+					  remote_code_bytes());
+	remote->place = 0;
+	lock_end(remote);
 	return err;
 }
 
@@ -297,7 +300,7 @@ static int is_fault(int signal)
 }
 
 /* To the call's entry, then to its exit. Only SIGSTOP and SIGKILL can come between. */
-static int call_finish(struct borrow *borrow)
+static int call_finish(struct remote_thread *remote)
 {
 	uint64_t deadline_ns = tracee_deadline(CALL_WAIT_MS);
 	int pass = 0;
@@ -305,9 +308,9 @@ static int call_finish(struct borrow *borrow)
 	for (int stops = 0; stops < 2;) {
 		int signal, stop;
 
-		if (ptrace(PTRACE_SYSCALL, borrow->tid, NULL, pass))
+		if (ptrace(PTRACE_SYSCALL, remote->tid, NULL, pass))
 			return -ESRCH;
-		stop = tracee_wait(borrow->tid, deadline_ns, &signal);
+		stop = tracee_wait(remote->tid, deadline_ns, &signal);
 		if (stop < 0)
 			return stop;
 		pass = stop == TRACEE_SIGNAL ? signal : 0;
@@ -318,92 +321,93 @@ static int call_finish(struct borrow *borrow)
 	return 0;
 }
 
-int borrow_run(struct borrow *borrow, const struct borrow_regs *regs, long *result)
+int remote_thread_run(struct remote_thread *remote, const struct remote_regs *regs, long *result)
 {
 	const uint64_t all = ~UINT64_C(0);
-	struct borrow_regs after;
-	int err = borrow_regs_set(borrow->tid, regs);
+	struct remote_regs after;
+	int err = remote_regs_set(remote->tid, regs);
 
 	if (err)
 		return err;
-	borrow->is_stopped = 0;
-	if (!borrow->entered) {
-		borrow->entered = 1;
-		if (ptrace(PTRACE_SETSIGMASK, borrow->tid, sizeof(all), &all))
+	remote->is_stopped = 0;
+	if (!remote->entered) {
+		remote->entered = 1;
+		if (ptrace(PTRACE_SETSIGMASK, remote->tid, sizeof(all), &all))
 			return -errno;
 	}
-	err = call_finish(borrow);
+	err = call_finish(remote);
 	if (!err)
-		err = borrow_regs_get(borrow->tid, &after);
+		err = remote_regs_get(remote->tid, &after);
 	if (!err)
-		*result = borrow_regs_result(&after);
+		*result = remote_regs_result(&after);
 	return err;
 }
 
-int borrow_syscall(struct borrow *borrow, long number, const uint64_t arguments[6], long *result)
+int remote_thread_syscall(struct remote_thread *remote, long number, const uint64_t arguments[6],
+			  long *result)
 {
-	struct borrow_regs regs;
+	struct remote_regs regs;
 
-	borrow_regs_call(&regs, &borrow->saved, borrow->at, number, arguments);
-	return borrow_run(borrow, &regs, result);
+	remote_regs_call(&regs, &remote->saved, remote->at, number, arguments);
+	return remote_thread_run(remote, &regs, result);
 }
 
-int borrow_move(struct borrow *borrow, uint64_t at)
+int remote_thread_move(struct remote_thread *remote, uint64_t at)
 {
 	const uint64_t none[6] = { 0 };
-	struct borrow_regs regs;
+	struct remote_regs regs;
 	int err;
 
 	/* If we die here, the thread makes a call that does nothing, then restores itself. */
-	borrow_regs_call(&regs, &borrow->saved, at, SYS_getpid, none);
-	err = borrow_regs_set(borrow->tid, &regs);
+	remote_regs_call(&regs, &remote->saved, at, SYS_getpid, none);
+	err = remote_regs_set(remote->tid, &regs);
 	if (err)
 		return err;
-	borrow->at = at;
-	return borrow_vacate(borrow);
+	remote->at = at;
+	return remote_thread_vacate(remote);
 }
 
-int borrow_return(struct borrow *borrow)
+int remote_thread_return(struct remote_thread *remote)
 {
 	uint64_t deadline_ns = tracee_deadline(CALL_WAIT_MS);
 	int stop = TRACEE_SYSCALL, signal = 0, err;
 
-	if (!borrow->entered)
+	if (!remote->entered)
 		return 0;
-	while (!borrow->is_stopped && stop != TRACEE_INTERRUPTED && stop != TRACEE_GROUP_STOP) {
+	while (!remote->is_stopped && stop != TRACEE_INTERRUPTED && stop != TRACEE_GROUP_STOP) {
 		if (stop == TRACEE_SIGNAL && is_fault(signal))
 			stop = TRACEE_OTHER; /* our own code's: not for the program */
-		err = tracee_interrupt(borrow->tid, stop, signal);
+		err = tracee_interrupt(remote->tid, stop, signal);
 		if (err)
 			return err;
-		stop = tracee_wait(borrow->tid, deadline_ns, &signal);
+		stop = tracee_wait(remote->tid, deadline_ns, &signal);
 		if (stop < 0)
 			return stop;
 	}
-	/* The mask first: see the head of borrow.h. */
-	if (ptrace(PTRACE_SETSIGMASK, borrow->tid, sizeof(borrow->mask), &borrow->mask))
+	/* The mask first: see the head of remote_thread.h. */
+	if (ptrace(PTRACE_SETSIGMASK, remote->tid, sizeof(remote->mask), &remote->mask))
 		return -errno;
-	err = borrow_regs_set(borrow->tid, &borrow->saved);
+	err = remote_regs_set(remote->tid, &remote->saved);
 	if (!err)
-		borrow->entered = 0;
+		remote->entered = 0;
 	return err;
 }
 
-int borrow_end(struct borrow *borrow)
+int remote_thread_end(struct remote_thread *remote)
 {
 	int err;
 
-	if (!borrow->seized)
+	if (!remote->seized)
 		return 0;
-	err = borrow_return(borrow);
+	err = remote_thread_return(remote);
 	/* Where it could not be brought back, it has to do so by itself, with the code in place. */
 	if (!err)
-		borrow_vacate(borrow);
-	else if (borrow->place)
-		turns_end(borrow);
-	tracee_detach(borrow->tid);
-	if (borrow->mem >= 0)
-		close(borrow->mem);
-	*borrow = (struct borrow){ .mem = -1 };
+		remote_thread_vacate(remote);
+	else if (remote->place)
+		lock_end(remote);
+	tracee_detach(remote->tid);
+	if (remote->mem >= 0)
+		close(remote->mem);
+	*remote = (struct remote_thread){ .mem = -1 };
 	return err;
 }

@@ -7,19 +7,19 @@
  * Not covered: tools that see the process through two mounts of proc, which have a file each, and
  * the oldest thread's end between the looks of two tools.
  */
-#ifndef TARGET_PROCESS_TURNS_H
-#define TARGET_PROCESS_TURNS_H
+#ifndef TARGET_PROCESS_TOOL_LOCK_H
+#define TARGET_PROCESS_TOOL_LOCK_H
 
 #include <sys/types.h>
 
-/* The turns at a thread's process: a descriptor for turns_close(), or -errno. */
-int turns_open(pid_t tid);
+/* The turns at a thread's process: a descriptor for tool_lock_close(), or -errno. */
+int tool_lock_open(pid_t tid);
 
-/* 0: it is our turn, until turns_leave(); -EBUSY: it is another's, and stays so. */
-int turns_take(int turns);
-void turns_leave(int turns);
+/* 0: it is our turn, until tool_lock_unlock(); -EBUSY: it is another's, and stays so. */
+int tool_lock_try(int lock);
+void tool_lock_unlock(int lock);
 
 /* Unlocks, too. -1 is allowed. */
-void turns_close(int turns);
+void tool_lock_close(int lock);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/process/whereabouts.h"
+#include "target/process/thread_status.h"
 
 #include "target/process/target.h"
 
@@ -44,7 +44,7 @@ static const char *state_words(char state)
 	}
 }
 
-void whereabouts_tell(pid_t pid, pid_t tid, char *words, size_t bytes)
+void thread_status_text(pid_t pid, pid_t tid, char *words, size_t bytes)
 {
 	char state = target_thread_state(pid, tid), call[32], where[64];
 	struct target_times times;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef TARGET_PROCESS_WHEREABOUTS_H
-#define TARGET_PROCESS_WHEREABOUTS_H
+#ifndef TARGET_PROCESS_THREAD_STATUS_H
+#define TARGET_PROCESS_THREAD_STATUS_H
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -10,6 +10,6 @@
  * (do_sys_pause), has run 0.1 ms and waited 2.0 ms for a processor". As much of it as this user may
  * see; "" where the thread has ended.
  */
-void whereabouts_tell(pid_t pid, pid_t tid, char *words, size_t bytes);
+void thread_status_text(pid_t pid, pid_t tid, char *words, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/process/turns.h"
+#include "target/process/tool_lock.h"
 
 #include "target/process/target.h"
 #include "target/process/tracee.h"
@@ -36,7 +36,7 @@ static pid_t oldest_live(pid_t pid)
 	return oldest;
 }
 
-int turns_open(pid_t tid)
+int tool_lock_open(pid_t tid)
 {
 	pid_t pid = (pid_t)target_status_number(tid, "Tgid"), oldest;
 	char path[64];
@@ -53,11 +53,11 @@ int turns_open(pid_t tid)
 	return fd < 0 ? err : fd;
 }
 
-int turns_take(int turns)
+int tool_lock_try(int lock)
 {
 	uint64_t deadline_ns = tracee_deadline(WAIT_MS);
 
-	while (flock(turns, LOCK_EX | LOCK_NB)) {
+	while (flock(lock, LOCK_EX | LOCK_NB)) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return -errno;
 		if (tracee_late(deadline_ns))
@@ -67,16 +67,16 @@ int turns_take(int turns)
 	return 0;
 }
 
-void turns_leave(int turns)
+void tool_lock_unlock(int lock)
 {
-	flock(turns, LOCK_UN);
+	flock(lock, LOCK_UN);
 }
 
-void turns_close(int turns)
+void tool_lock_close(int lock)
 {
-	if (turns < 0)
+	if (lock < 0)
 		return;
 	/* a child that somebody has forked meanwhile has the descriptor, and would keep the turn */
-	turns_leave(turns);
-	close(turns);
+	tool_lock_unlock(lock);
+	close(lock);
 }

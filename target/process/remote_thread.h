@@ -21,7 +21,7 @@
  * process is the tracer (target/process/injector.c). Not covered: a signal that comes between the
  * stop and such a death is handled before an interrupted pause(2) or the like restarts, not as its
  * end; and the few calls that no stop leaves alone (epoll_wait(2) and others of signal(7)) say
- * EINTR when the tool dies in the microseconds between the stop and borrow_regs_restart().
+ * EINTR when the tool dies in the microseconds between the stop and remote_regs_restart().
  *
  * No signal is lost: those that come meanwhile stay pending until 5. A system call that was
  * interrupted goes through the kernel's own decision in 6, with them in view, so SA_RESTART, EINTR
@@ -29,10 +29,10 @@
  * is continued and stopped again: the kernel must abort its sequence before other code runs.
  *
  * Several tools may each have a thread of one process. The bytes at the places of 2 show which are
- * free, so only one tool at a time looks, writes, and restores: target/process/turns.h.
+ * free, so only one tool at a time looks, writes, and restores: target/process/tool_lock.h.
  */
-#ifndef TARGET_PROCESS_BORROW_H
-#define TARGET_PROCESS_BORROW_H
+#ifndef TARGET_PROCESS_REMOTE_THREAD_H
+#define TARGET_PROCESS_REMOTE_THREAD_H
 
 #include "arch/remote_syscall.h"
 #include "base/maps.h"
@@ -40,16 +40,16 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define BORROW_CODE_BYTES 512
+#define REMOTE_CODE_BYTES 512
 
-struct borrow {
+struct remote_thread {
 	pid_t tid;
 	int mem;	/* /proc/TID/mem */
 	uint64_t at;	/* where the code is; 0: not yet */
 	uint64_t place; /* that of step 2; 0: none */
-	int turns;	/* with a place only: where tools take turns; -1: there is no other tool */
-	unsigned char stood[BORROW_CODE_BYTES];
-	struct borrow_regs saved;
+	int lock;	/* with a place only: where tools take turns; -1: there is no other tool */
+	unsigned char stood[REMOTE_CODE_BYTES];
+	struct remote_regs saved;
 	uint64_t mask;
 	int entered;
 	int is_stopped; /* as in 1 */
@@ -62,40 +62,43 @@ struct borrow {
  * it runs 32-bit code; -ETIMEDOUT: it can't be stopped now, and is let go when the calling thread
  * ends.
  */
-int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns);
+int remote_thread_stop(struct remote_thread *remote, pid_t tid, uint64_t deadline_ns);
 
 /*
  * Step 2. 0; -ENOSPC when no module has room; -EBUSY: it is another tool's turn, and stays so;
  * -errno.
  */
-int borrow_place(struct borrow *borrow, const struct maps *maps);
+int remote_thread_place(struct remote_thread *remote, const struct maps *maps);
 
 /*
  * Undo step 2, while no thread is in that code. Returns 0, or the error of writing. While another
- * tool keeps the lock (turns.h), the code stays there, and does no harm.
+ * tool keeps the lock (tool_lock.h), the code stays there, and does no harm.
  */
-int borrow_vacate(struct borrow *borrow);
+int remote_thread_vacate(struct remote_thread *remote);
 
 /* Steps 3 and 4: what the call returned, -errno as the kernel has it; -ESRCH, -EINTR: it failed. */
-int borrow_syscall(struct borrow *borrow, long number, const uint64_t arguments[6], long *result);
+int remote_thread_syscall(struct remote_thread *remote, long number, const uint64_t arguments[6],
+			  long *result);
 
 /* The same with registers made by the caller. */
-int borrow_run(struct borrow *borrow, const struct borrow_regs *regs, long *result);
+int remote_thread_run(struct remote_thread *remote, const struct remote_regs *regs, long *result);
 
 /* From now on the code at `at`, in Waymark's own memory, makes the calls; undo step 2. */
-int borrow_move(struct borrow *borrow, uint64_t at);
+int remote_thread_move(struct remote_thread *remote, uint64_t at);
 
 /* Step 5. The thread stays stopped. */
-int borrow_return(struct borrow *borrow);
+int remote_thread_return(struct remote_thread *remote);
 
 /*
  * Steps 5, when it is due, and 6. Safe on a zeroed loan and after any error. An error says that the
  * thread is on its own: the code that it is in must stay where it is.
  */
-int borrow_end(struct borrow *borrow);
+int remote_thread_end(struct remote_thread *remote);
 
 /* Write to the process's memory, whatever its protection. All or -errno. */
-int borrow_write(const struct borrow *borrow, uint64_t address, const void *bytes, size_t count);
-int borrow_read(const struct borrow *borrow, uint64_t address, void *bytes, size_t count);
+int remote_thread_write(const struct remote_thread *remote, uint64_t address, const void *bytes,
+			size_t count);
+int remote_thread_read(const struct remote_thread *remote, uint64_t address, void *bytes,
+		       size_t count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/held_child.h"
+#include "cli/gated_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static _Noreturn void execute(char **argv, int go, int failed)
 	_exit(127);
 }
 
-int held_child_start(struct held_child *held, char **argv)
+int gated_child_start(struct gated_child *gated, char **argv)
 {
 	int go[2], failed[2];
 
@@ -31,46 +31,46 @@ int held_child_start(struct held_child *held, char **argv)
 		close(go[1]);
 		return -EMFILE;
 	}
-	held->child.pid = fork();
-	if (!held->child.pid) {
+	gated->child.pid = fork();
+	if (!gated->child.pid) {
 		close(go[1]);
 		execute(argv, go[0], failed[1]);
 	}
 	close(go[0]);
 	close(failed[1]);
-	held->go = go[1];
-	held->failed = failed[0];
-	if (held->child.pid < 0) {
-		close(held->go);
-		close(held->failed);
-		held->child.pid = 0;
+	gated->go = go[1];
+	gated->failed = failed[0];
+	if (gated->child.pid < 0) {
+		close(gated->go);
+		close(gated->failed);
+		gated->child.pid = 0;
 		return -EAGAIN;
 	}
-	held->pidfd = (int)syscall(SYS_pidfd_open, held->child.pid, 0);
+	gated->pidfd = (int)syscall(SYS_pidfd_open, gated->child.pid, 0);
 	return 0;
 }
 
-int held_child_go(struct held_child *held)
+int gated_child_go(struct gated_child *gated)
 {
 	int error = 0;
-	ssize_t bytes = write(held->go, "", 1);
+	ssize_t bytes = write(gated->go, "", 1);
 
-	close(held->go);
-	held->go = -1;
+	close(gated->go);
+	gated->go = -1;
 	if (bytes != 1)
 		return -EPIPE;
 	do
-		bytes = read(held->failed, &error, sizeof(error));
+		bytes = read(gated->failed, &error, sizeof(error));
 	while (bytes < 0 && errno == EINTR);
 	return bytes == sizeof(error) ? -error : 0;
 }
 
-void held_child_end(struct held_child *held)
+void gated_child_end(struct gated_child *gated)
 {
-	if (held->go >= 0)
-		close(held->go);
-	close(held->failed);
-	if (held->pidfd >= 0)
-		close(held->pidfd);
-	child_wait(&held->child);
+	if (gated->go >= 0)
+		close(gated->go);
+	close(gated->failed);
+	if (gated->pidfd >= 0)
+		close(gated->pidfd);
+	child_wait(&gated->child);
 }
