@@ -12,7 +12,7 @@
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
 #include "read/history/instruction.h"
-#include "read/history/samples_own.h"
+#include "read/history/samples.h"
 #include "read/history/samples_trail.h"
 #include "trace/trail/range.h"
 #include "trace/trail/testing/trail.h"

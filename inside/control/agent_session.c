@@ -6,8 +6,6 @@
 #include "inside/control/hello.h"
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
-#include "inside/control/pending_modules.h"
-#include "inside/control/patching.h"
 #include "inside/control/quiet.h"
 #include "inside/control/report.h"
 #include "inside/control/session_request.h"
@@ -18,14 +16,35 @@
 #include "inside/store/event_store.h"
 #include "inside/watch/watch.h"
 
-#include <waymark/error.h>
-
 #include <errno.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <waymark/error.h>
 
+#define WAIT_MS 4000 /* for the lock, and for a thread that takes a module away */
+
+int session_patching_lock(const struct text *text, int strict)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	for (;;) {
+		uint64_t waited_ms = (lock_now_ns() - begin_ns) / 1000000;
+		unsigned int left_ms = waited_ms < WAIT_MS ? (unsigned int)(WAIT_MS - waited_ms)
+							   : 0;
+		int error = lock_take(&agent_lock, strict ? 0 : left_ms);
+
+		if (error)
+			return error;
+		if (!registry_is_frozen(text))
+			return 0;
+		lock_release(&agent_lock);
+		if (strict || !left_ms)
+			return -EBUSY;
+		kernel_sleep_ns(1000000);
+	}
+}
 #define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
 #define LATE_PATIENCE_NS 100000000u
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
@@ -157,7 +176,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 		return error;
 	}
 	report_lane_new(session_lane(session));
-	pending_modules_clear(session_lane(session));
+	wait_modules_clear(session_lane(session));
 	*session = (struct session){ .fd = fd,
 				     .state = SESSION_GREETED,
 				     .awaits_go = (flags & SESSION_LAUNCHED) != 0 };
@@ -181,7 +200,7 @@ int session_scan(void)
 
 int session_rescan(void)
 {
-	int error = patching_lock(session_text, 0);
+	int error = session_patching_lock(session_text, 0);
 
 	if (error)
 		return error;
@@ -200,7 +219,7 @@ static void begin_closing(struct session *session)
 	session->fd = -1;
 	session->tool[0] = 0;
 	session->follows_modules = 0;
-	pending_modules_clear(session_lane(session)); /* its loading threads wait no longer */
+	wait_modules_clear(session_lane(session)); /* its loading threads wait no longer */
 	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
 	if (session->awaits_go && session_count() > 1)
 		wait_go_over();
@@ -297,7 +316,7 @@ void session_serve(const struct pollfd fds[SESSIONS_MAX])
 int session_any_pending(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (session_follows_modules(i) && pending_modules_waits(i))
+		if (session_follows_modules(i) && wait_modules_pending(i))
 			return 1;
 	}
 	return 0;
@@ -317,7 +336,7 @@ void session_forgive_seen(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (session_follows_modules(i))
-			pending_modules_forgive(i, report_late);
+			wait_modules_forgive(i, report_late);
 	}
 }
 

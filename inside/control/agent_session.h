@@ -60,4 +60,11 @@ void session_unreached(const char *tool, int error);
  */
 void session_forked(uint32_t lanes, int incomplete);
 
+/*
+ * Take the agent's lock at a moment when code may be patched: not while the loader takes a module
+ * away. Strict: all other threads are stopped, so there is nothing to wait for. 0, -EBUSY,
+ * -EDEADLK.
+ */
+int session_patching_lock(const struct text *text, int strict);
+
 #endif

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/control/agent.h"
-
 #include "base/kernel.h"
 #include "base/socketdir.h"
+#include "inside/control/agent.h"
 #include "inside/control/control_thread.h"
 #include "inside/control/listen.h"
-#include "inside/control/seccomp_inherited.h"
 #include "inside/control/session_table.h"
 #include "inside/control/wait.h"
 #include "inside/detour/detour.h"
@@ -14,16 +12,37 @@
 #include "inside/patch/batch.h"
 #include "inside/runtime/control_life.h"
 #include "inside/runtime/lock.h"
+#include "inside/runtime/tasks.h"
 #include "inside/store/event_store.h"
 #include "inside/watch/watch.h"
-
-#include <waymark/agent.h>
 
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
+#include <waymark/agent.h>
 
+/*
+ * Whether this thread runs under more filters than `reported`, the tool's own number of filters in
+ * decimal. NULL: the tool reported none, and the result is 0. Makes only system calls that the
+ * dynamic loader has just made, since any other may be fatal. A program's first thread.
+ */
+static int seccomp_inherited_is_more(const char *reported)
+{
+	static char status[TASKS_STATUS_BYTES];
+	const char *line;
+
+	if (!reported)
+		return 0;
+	/* without /proc there is nothing harmless to ask by */
+	if (tasks_read_status(AT_FDCWD, "/proc/self", status))
+		return kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
+	line = tasks_value(status, "\nSeccomp_filters:");
+	if (!*line) /* before Linux 5.9: whether there are any */
+		line = tasks_value(status, "\nSeccomp:");
+	return tasks_last_number(line) > tasks_last_number(reported);
+}
 #define LOCK_MS 2000
 #define LISTEN_WAIT_MS 5000
 

@@ -2,8 +2,8 @@
 #include "inside/control/quiet.h"
 
 #include "inside/control/detours.h"
-#include "inside/control/pending_modules.h"
-#include "inside/control/patching.h"
+#include "inside/control/wait.h"
+#include "inside/control/agent_session.h"
 #include "inside/control/report.h"
 #include "inside/detour/foreign_bytes.h"
 #include "inside/detour/janitor.h"
@@ -40,13 +40,13 @@ int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_
 
 int quiet_session(struct session *session, struct change *change, unsigned int timeout_ms)
 {
-	int error = patching_lock(session_text, 0), quiet;
+	int error = session_patching_lock(session_text, 0), quiet;
 
 	if (error)
 		return error;
 	session->is_quiet = 1;
 	session->follows_modules = 0; /* until it commits again */
-	pending_modules_clear(session_lane(session));
+	wait_modules_clear(session_lane(session));
 	session->set = 0;
 	/* report what another tool did since the last look while the tool is still connected */
 	if (session->fd >= 0 && !registry_is_frozen(session_text))

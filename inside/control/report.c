@@ -2,7 +2,7 @@
 #include "inside/control/report.h"
 
 #include "inside/control/message.h"
-#include "inside/control/pending_modules.h"
+#include "inside/control/wait.h"
 #include "inside/control/queue.h"
 #include "inside/control/session_table.h"
 #include "inside/marker/cost.h"
@@ -191,7 +191,7 @@ static void report_module(const struct module *module, int gone)
 			continue;
 		report_module_to(lane, module, gone);
 		if (follows && !gone)
-			pending_modules_add(lane, module->base);
+			wait_modules_add(lane, module->base);
 	}
 }
 

@@ -6,8 +6,7 @@
 #include "inside/control/detours.h"
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
-#include "inside/control/pending_modules.h"
-#include "inside/control/patching.h"
+#include "inside/control/agent_session.h"
 #include "inside/control/quiet.h"
 #include "inside/control/report.h"
 #include "inside/control/wait.h"
@@ -86,7 +85,7 @@ static int serve_rules(struct session *session, const struct wm_message *message
 		return -WM_E_PROTOCOL;
 	if (session->state != SESSION_OPEN)
 		return -EINVAL;
-	error = patching_lock(session_text, rules.strict != 0);
+	error = session_patching_lock(session_text, rules.strict != 0);
 	if (error)
 		return error;
 	if (message->type == CONTROL_ARM)
@@ -140,7 +139,7 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 
 	if (session->state != SESSION_OPEN)
 		return -EINVAL;
-	error = patching_lock(session_text, 0);
+	error = session_patching_lock(session_text, 0);
 	if (error)
 		return error;
 	session->is_quiet = 0;
@@ -148,7 +147,7 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 		registry_follow(session_text);
 	if (message->type == CONTROL_COMMIT) {
 		wait_renew(COMMIT_MS);
-		if (session->uncommitted && pending_modules_waits(session_lane(session)))
+		if (session->uncommitted && wait_modules_pending(session_lane(session)))
 			wait_load_renew(COMMIT_MS);
 		session->uncommitted = 0;
 	}
@@ -174,7 +173,7 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 /* Returns a count of places, or an error. */
 static int adopt(struct session *session, const struct control_adopt *adopt)
 {
-	int count = patching_lock(session_text, 0);
+	int count = session_patching_lock(session_text, 0);
 
 	if (count)
 		return count;
@@ -214,7 +213,7 @@ static int serve_seen(struct session *session, const struct wm_message *message,
 	if (message->bytes < sizeof seen)
 		return -WM_E_PROTOCOL;
 	memcpy(&seen, body, sizeof seen);
-	pending_modules_seen(session_lane(session), seen.base);
+	wait_modules_seen(session_lane(session), seen.base);
 	return 0;
 }
 
@@ -281,7 +280,7 @@ static int serve_wait(struct session *session, const struct wm_message *message,
 	memcpy(&wait, body, bytes);
 	if (!wait.base)
 		wait_renew(wait.ms);
-	else if (pending_modules_progress(session_lane(session), wait.base, wait.done))
+	else if (wait_modules_progress(session_lane(session), wait.base, wait.done))
 		wait_load_renew(wait.ms < CONTROL_WAIT_MS ? wait.ms : CONTROL_WAIT_MS);
 	return 1;
 }

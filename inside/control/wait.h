@@ -50,4 +50,30 @@ uint64_t wait_load_end_ns(uint64_t begin_ns);
 /* In the child of a fork: forget the messages that its parent got. */
 void wait_forked(void);
 
+/*
+ * Pending SEENs: the agent notified a session that follows modules of one, and a thread in the
+ * loader waits for its answer. Control thread only.
+ */
+
+/* The agent has notified this lane's session of a module. */
+void wait_modules_add(unsigned int lane, uint64_t base);
+
+/* It has SEEN it. */
+void wait_modules_seen(unsigned int lane, uint64_t base);
+
+/* It says how far it is with it. Whether that is further than it has said before. */
+int wait_modules_progress(unsigned int lane, uint64_t base, uint64_t done);
+
+/*
+ * Whether it owes a SEEN that is worth a wait: not if it has yet to say SEEN of one that was waited
+ * for in vain, since it is behind then, with the next ones too.
+ */
+int wait_modules_pending(unsigned int lane);
+
+/* It is waited for no longer: call `late` for each that it owes and was not called for. */
+void wait_modules_forgive(unsigned int lane, void (*late)(unsigned int lane, uint64_t base));
+
+/* Nothing is owed: it has ended, or follows modules no more. */
+void wait_modules_clear(unsigned int lane);
+
 #endif

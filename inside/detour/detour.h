@@ -43,9 +43,9 @@ struct detour {
 	uint8_t prot;	  /* of the text that it is in */
 	/* a head: the jump is in place, or will be again when another tool has gone */
 	uint8_t is_armed;
-	uint8_t is_foreign; /* an armed head: its jump was gone at the last look (foreign_bytes.h) */
+	uint8_t is_foreign; /* an armed head: its jump was gone when looked at (foreign_bytes.h) */
 	uint8_t is_lost;    /* likewise: the file's bytes are there */
-	uint8_t is_astray;     /* a head that is armed: its jump leads to memory of the program's */
+	uint8_t is_astray;  /* a head that is armed: its jump leads to memory of the program's */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
 	uint8_t is_listed;	  /* a head: some member is in the batch */

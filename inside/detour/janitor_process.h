@@ -72,29 +72,12 @@ void janitor_stop_main(void *job);
 
 /* ---- seize_threads.c ---- */
 
-/*
- * Seize and stop every thread; of `stranded` those alone. 0 or an error: -WM_E_TRACED,
- * -WM_E_STRICT, -EPERM, -ENOBUFS (room).
- */
-int threads_stop(struct stop_job *job);
-
-/* Whether it is under seccomp filters that our own threads are not under. */
-int threads_is_filtered(const struct stop_job *job, const struct stopped *thread);
-
-/*
- * Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts.
- */
-int threads_has_trap(const struct stop_job *job, const struct stopped *thread);
-
-/* Let all go that were seized. */
-void threads_resume(struct stop_job *job);
-
 /* ---- spans.c ---- */
 
 /* See where the threads are; guards that someone is in the function of get -WM_E_DETOUR_BUSY. */
-void spans_clear(struct stop_job *job);
+void janitor_spans_clear(struct stop_job *job);
 
 /* Compare and store. */
-void spans_store(struct stop_job *job);
+void janitor_spans_store(struct stop_job *job);
 
 #endif

@@ -75,7 +75,7 @@ static int guard_error(uintptr_t pc)
 		.thread_count = 1,
 		.has_guards = 1,
 	};
-	spans_clear(&job);
+	janitor_spans_clear(&job);
 	cr_assert_eq(ptrace(PTRACE_GETREGS, child, 0, &regs), 0);
 	cr_assert_eq(regs.rip, pc);
 	return site.error;
@@ -122,7 +122,7 @@ static int store(uint8_t bytes[static sizeof original], int arm)
 	job = (struct stop_job){
 		.self = getpid(), .memory_fd = -1, .arm = arm, .sites = &site, .count = 1
 	};
-	spans_store(&job);
+	janitor_spans_store(&job);
 	memcpy(bytes, text, sizeof original);
 	munmap(text, PAGE_BYTES);
 	cr_assert_eq(site.is_done, !site.error);
@@ -173,6 +173,6 @@ Test(spans, unmapped_code_returns_efault)
 
 	record = (struct control_detour){ .address = PAGE_BYTES, .insn_bytes = 3 };
 	job = (struct stop_job){ .self = getpid(), .memory_fd = -1, .sites = &site, .count = 1 };
-	spans_store(&job);
+	janitor_spans_store(&job);
 	cr_assert_eq(site.error, -EFAULT);
 }

@@ -12,8 +12,6 @@
 #include "inside/engine/processor.h"
 #include "inside/engine/rseq.h"
 #include "inside/engine/signal.h"
-#include "inside/engine/signal_call.h"
-#include "inside/engine/signal_thread.h"
 #include "inside/engine/sys.h"
 #include "inside/engine/thread_words.h"
 

@@ -12,7 +12,7 @@
 #include "inside/engine/limit.h"
 #include "inside/engine/pages.h"
 #include "inside/engine/rseq.h"
-#include "inside/engine/signal_thread.h"
+#include "inside/engine/signal.h"
 #include "inside/engine/sys.h"
 #include "inside/engine/thread_words.h"
 #include "inside/engine/trace.h"

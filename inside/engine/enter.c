@@ -6,7 +6,7 @@
 #include "inside/engine/engine_syscall.h"
 #include "inside/engine/gate.h"
 #include "inside/engine/leave.h"
-#include "inside/engine/onward.h"
+#include "inside/engine/signal.h"
 #include "inside/engine/ranges.h"
 #include "inside/engine/state.h"
 #include "inside/engine/thread_words.h"
@@ -41,7 +41,7 @@ static void branch_try(struct thread *thread, const struct exit *exit)
 	thread->regs.rip = thread->try_at = state.pc;
 	thread->try_left = state.left;
 	state_unrecord(thread);
-	onward_path(thread, &state);
+	signal_onward_path(thread, &state);
 	gate_signal();
 }
 

@@ -11,11 +11,71 @@
 #define INSIDE_ENGINE_SIGNAL_H
 
 #include "inside/engine/engine_thread.h"
+#include "inside/engine/signal_frame.h"
+#include "inside/engine/state.h"
 
 /* For the process, whose first thread it is. 0 or -errno. */
 int signal_open(struct thread *thread);
 
 /* The same, except for its mask. */
 int signal_open_all(void);
+
+/*
+ * Signals given to the program, as the kernel would: a frame on its stack, and on in its handler;
+ * or its end. The context is a frame of the kernel's in which all registers are the program's; only
+ * in handlers of the engine's.
+ */
+
+/*
+ * Deliver a signal. `left`: the instructions of the block from where the program is. `back_to`: its
+ * signal mask when the handler returns; NULL: unchanged. 0: the program continues from *context;
+ * -1: it is about to end.
+ */
+int signal_deliver(struct thread *thread, const siginfo_t *info, struct frame_context *context,
+		   uint32_t left, const uint64_t *back_to);
+
+/*
+ * Continue after a signal: make the handler's frame the program's, deliver the signal, and make the
+ * frame continue in translated code. Called in the engine's handlers, or with all signals blocked.
+ * Takes the engine's lock.
+ */
+
+/* The path up to where the program is, in the trail. Takes the engine's lock. */
+void signal_onward_path(struct thread *thread, const struct state *state);
+
+/* The program's own calls about signals, and those that wait for them. */
+
+/* As thread->regs ask for them: their results. `plain` makes one as it is. */
+long signal_mask_call(struct thread *thread);
+long signal_action_call(struct thread *thread);
+long signal_stack_call(struct thread *thread);
+long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *));
+long signal_wait_call(struct thread *thread);
+long signal_other_call(struct thread *thread, long (*plain)(const struct thread *));
+long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *));
+long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *));
+
+/* The program ran before us: it may have signalfd(2)s that we did not see it make. */
+void signal_descriptors_expect(void);
+
+/* rt_sigreturn: continue as the frame says; `next` is behind the call. */
+void signal_return_call(struct thread *thread, uint64_t next) __attribute__((noreturn));
+
+/* What a thread has of signals in the kernel: its stack for handlers, its mask. */
+
+/* Set the calling thread's stack for the engine's handlers. */
+int signal_thread(struct thread *thread);
+
+/* What a new thread takes over from the one that makes it. */
+void signal_inherit(struct thread *child, const struct thread *thread, int shares_memory);
+
+/* Nothing comes to the calling thread, nor to those that it makes, until each lets it again. */
+void signal_hold_all(void);
+void signal_let_all(struct thread *thread);
+
+/*
+ * Nothing comes any more: the thread is about to end. 0: something has come already, and is for it.
+ */
+int signal_end(struct thread *thread);
 
 #endif

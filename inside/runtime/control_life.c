@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "inside/runtime/idle.h"
-#include "inside/runtime/thread_own.h"
+#include "inside/runtime/agent_thread.h"
 
 #include <sys/prctl.h>
 

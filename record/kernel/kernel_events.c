@@ -8,7 +8,7 @@
 #include "record/session/process.h"
 #include "record/session/process_trace.h"
 #include "record/spec/spec.h"
-#include "record/trail/live_own.h"
+#include "record/trail/live_process.h"
 #include "target/claim/limits.h"
 #include "target/process/ticks.h"
 #include "trace/writer.h"

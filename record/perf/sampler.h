@@ -12,6 +12,8 @@
 #define RECORD_PERF_SAMPLER_H
 
 #include "record/perf/count_event.h"
+#include "record/perf/extent.h"
+#include "record/perf/rings.h"
 #include "target/process/target.h"
 
 #include <stddef.h>
@@ -172,5 +174,46 @@ void sampler_covered(const struct sampler *sampler, struct sampler_coverage *cov
 
 /* NULL is allowed. */
 void sampler_close(struct sampler *sampler);
+
+/* Its attributes, whatever the kernel allows. */
+struct sampler_form sampler_form_of(const struct sampler_event *event);
+
+/* ---- what it is made of: for sampler.c and its tests ---- */
+
+/* The layout of an event's samples. */
+struct sampler_form {
+	uint64_t sample_type;
+	uint64_t user_regs, event_regs; /* as sample_regs_user and _intr */
+	uint8_t excludes_kernel;	/* the kernel would not let us see it */
+};
+
+/* A record that was read, and can't be handed over yet. */
+struct sampler_held {
+	uint64_t time_ns;
+	size_t at; /* in its lane's bytes */
+};
+
+/* Records of one ring, in order of time. */
+struct sampler_lane {
+	struct sampler_held *held;
+	size_t first, count, room; /* those before `first` were handed over */
+	uint8_t *bytes;
+	size_t used, bytes_room;
+	uint64_t lost_reported; /* by PERF_RECORD_LOST */
+	uint64_t lost_counted;	/* by events that are closed */
+};
+
+struct sampler {
+	const struct sampler_request *request;
+	struct extent extent;
+	struct rings rings;
+	struct sampler_form *forms;
+	struct sampler_lane *lanes; /* of rings.all[] */
+	size_t lane_count, lane_room;
+	uint64_t lost, throttled;
+	uint64_t clock_offset_ns; /* of our time namespace; records have the first one's time */
+	int counts_lost;	  /* PERF_FORMAT_LOST: Linux 6.0 */
+	int is_last_counted;
+};
 
 #endif

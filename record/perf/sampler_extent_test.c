@@ -5,7 +5,7 @@
  */
 #include "base/testing/await.h"
 #include "record/perf/cpus.h"
-#include "record/perf/sampler_own.h"
+#include "record/perf/sampler.h"
 #include "record/perf/testing/fixture.h"
 #include "record/perf/testing/sampled.h"
 

@@ -3,7 +3,7 @@
  * Rings made by hand, of records as include/uapi/linux/perf_event.h has them: also of hardware that
  * this machine may lack, and of records that are cut off.
  */
-#include "record/perf/sampler_own.h"
+#include "record/perf/sampler.h"
 
 #include <asm/perf_regs.h>
 #include <criterion/criterion.h>

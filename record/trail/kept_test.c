@@ -155,7 +155,7 @@ Test(kept, a_module_is_told_once)
 	struct trail_sink counting = { &calls };
 
 	begun(SMALL * 16);
-	calls = *second->sink.calls;
+	calls = *trail_store_sink(second)->calls;
 	calls.module = count_module;
 	kept_init(&kept_all, &counting);
 	for (int i = 1; i <= 4; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/live_own.h"
+#include "record/trail/live_process.h"
 
 #include "base/elf.h"
 #include "record/session/process.h"

@@ -7,7 +7,7 @@
  */
 #include "record/trail/live.h"
 #include "record/session/process.h"
-#include "record/trail/live_own.h"
+#include "record/trail/live_process.h"
 #include "record/spec/spec.h"
 
 #include <errno.h>

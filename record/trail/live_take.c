@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a session's processes are taken, all at the same time, and let go. */
 #include "record/session/process.h"
-#include "record/trail/live_own.h"
+#include "record/trail/live_process.h"
 #include "record/watch/watching.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"

@@ -1,11 +1,303 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/trail/store.h"
 
-#include "record/trail/store_own.h"
+#include "record/trail/store_blocks.h"
+#include "record/trail/store_pool.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
+/*
+ * A record is an id, one word, or an event: EVENT_WORDS, the first of them IS_EVENT and its kind.
+ */
+#define IS_EVENT 0x80000000u
+#define EVENT_WORDS 10u
+
+/* A chunk of a thread's records. */
+struct store_run {
+	uint32_t newer;
+	uint32_t begin, end; /* of words: those that are taken out, or not yet there, lie outside */
+	uint32_t blocks, events;
+	uint32_t reserved;
+	uint64_t ticks; /* of the last */
+	uint32_t words[];
+};
+
+struct store_loss {
+	uint64_t blocks, events;
+	int is_unknown; /* and blocks whose number is unknown */
+};
+
+struct store_thread {
+	struct store_thread *next; /* by begin; or the next free one */
+	pid_t pid, tid;
+	uint64_t number; /* no other thread of the store ever has it */
+	char comm[16];
+	enum trail_origin origin;
+	uint32_t from;	/* the epoch of its next blocks; STORE_NO_EPOCH */
+	uint64_t ticks; /* of its begin, and of the last that was taken out */
+	uint32_t oldest, newest, runs;
+	uint64_t blocks, events;
+	struct store_loss before, behind; /* missing: before the oldest, behind the newest */
+	struct trail_between end;
+	uint64_t end_ticks; /* of the end, and of the last that was lost behind */
+	int has_end, is_over;
+	int has_taken;
+	struct trail_entry taken; /* what stood before the oldest */
+};
+
+/* Bytes that follow each other through chunks. */
+struct store_log {
+	uint32_t first, last, chunks;
+	uint32_t used; /* of the last */
+};
+
+struct trail_store {
+	struct trail_sink sink;
+	struct trail_store_options options;
+	uint64_t bytes;
+	struct store_pool pool;
+	struct store_blocks blocks;
+	struct store_log modules;
+	struct store_thread *threads, *free_threads;
+	struct store_thread *asking; /* whose record is being put */
+	uint32_t live;
+	uint64_t threads_ever;
+	uint64_t lost_blocks, lost_events, missing_blocks, lost_modules, lost_threads;
+	int is_reached;
+	int has_epochs; /* of some thread's blocks */
+	pid_t pid;	/* whose threads begin */
+	/*
+	 * The state at the signal that ended the process and so its store (TRAIL_VALUE). It is not
+	 * among the records, and takes no room of the newest ones.
+	 */
+	const struct store_thread *valued; /* whose; NULL: no thread's */
+	uint64_t values[TRAIL_VALUES];
+	uint8_t has_value[TRAIL_VALUES];
+};
+
+static inline struct store_run *store_run_at(const struct trail_store *store, uint32_t chunk)
+{
+	return store_pool_at(&store->pool, chunk);
+}
+
+static inline uint32_t store_run_words(const struct trail_store *store)
+{
+	return (store->pool.chunk_bytes - (uint32_t)sizeof(struct store_run)) / 4;
+}
+
+static inline int store_loss_is_any(const struct store_loss *loss)
+{
+	return loss->blocks || loss->events || loss->is_unknown;
+}
+
+/* A TRAIL_LOST for it. */
+static inline struct trail_between store_loss_event(const struct store_loss *loss)
+{
+	return (struct trail_between){ .event = TRAIL_LOST,
+				       .values = { loss->is_unknown ? 0 : loss->blocks, 0 } };
+}
+
+/* The event whose first word is `head`. */
+static inline void store_event_read(const uint32_t *head, struct trail_between *between,
+				    uint64_t *ticks)
+{
+	*between = (struct trail_between){ .event = (uint8_t)head[0], .left = head[1] };
+	memcpy(&between->at, head + 2, 8);
+	memcpy(between->values, head + 4, 16);
+	memcpy(ticks, head + 8, 8);
+}
+
+/* ---- modules ---- */
+
+/* When a module was noted, and its process. */
+struct store_noted {
+	uint64_t ticks;
+	pid_t pid;
+};
+
+/* A place in the log, behind the modules that were reported. */
+struct store_log_place {
+	pid_t pid; /* whose modules are reported; 0: all */
+	uint32_t chunk, at;
+	struct store_noted next;
+	int has_next;
+};
+
+static int store_make_way(struct trail_store *store);
+static void store_thread_remove(struct trail_store *store, struct store_thread *thread);
+
+/*
+ * The modules of a store: their times, records and paths, one behind the other, across chunks. Two
+ * modules at one address share block ids; the times distinguish them.
+ */
+
+#define SHARE 8 /* of all chunks, one in so many, but one at least */
+
+struct log_chunk {
+	uint32_t next, reserved;
+	uint8_t bytes[];
+};
+
+static uint32_t chunk_room(const struct trail_store *store)
+{
+	return store->pool.chunk_bytes - (uint32_t)sizeof(struct log_chunk);
+}
+
+static int log_fits(struct trail_store *store, size_t bytes)
+{
+	const struct store_log *log = &store->modules;
+	uint32_t most = store->pool.count / SHARE ? store->pool.count / SHARE : 1;
+	size_t room = log->chunks ? chunk_room(store) - log->used : 0;
+	uint32_t chunks;
+
+	if (bytes <= room)
+		return 1;
+	chunks = (uint32_t)((bytes - room + chunk_room(store) - 1) / chunk_room(store));
+	if (log->chunks + chunks > most)
+		return 0;
+	while (store->pool.free < chunks)
+		if (!store_make_way(store))
+			return 0;
+	return 1;
+}
+
+static void log_put(struct trail_store *store, const void *from, size_t bytes)
+{
+	struct store_log *log = &store->modules;
+	const uint8_t *at = from;
+
+	while (bytes) {
+		struct log_chunk *chunk = log->last ? store_pool_at(&store->pool, log->last) : NULL;
+		uint32_t room = chunk ? chunk_room(store) - log->used : 0;
+		uint32_t some = bytes < room ? (uint32_t)bytes : room;
+
+		if (!room) {
+			uint32_t new = store_pool_take(&store->pool);
+
+			if (chunk)
+				chunk->next = new;
+			else
+				log->first = new;
+			log->last = new;
+			log->used = 0;
+			log->chunks++;
+			*(struct log_chunk *)store_pool_at(&store->pool,
+							   new) = (struct log_chunk){ 0 };
+			continue;
+		}
+		memcpy(chunk->bytes + log->used, at, some);
+		log->used += some;
+		at += some;
+		bytes -= some;
+	}
+}
+
+/* The time of the last record that was put. */
+static uint64_t ticks_now(const struct trail_store *store)
+{
+	uint64_t now = 0;
+
+	for (const struct store_thread *thread = store->threads; thread; thread = thread->next) {
+		uint64_t last = thread->newest ? store_run_at(store, thread->newest)->ticks : 0;
+
+		last = last > thread->end_ticks ? last : thread->end_ticks;
+		last = last > thread->ticks ? last : thread->ticks;
+		now = now > last ? now : last;
+	}
+	return now;
+}
+
+/* 0, or -ENOSPC: they have their share. */
+static int store_module_add(struct trail_store *store, const struct control_module *module,
+			    const char *path)
+{
+	uint32_t bytes = (uint32_t)strnlen(path, PATH_MAX - 1);
+	struct store_noted noted = { .ticks = ticks_now(store), .pid = store->pid };
+
+	if (!log_fits(store, sizeof(noted) + sizeof(*module) + sizeof(bytes) + bytes))
+		return -ENOSPC;
+	log_put(store, &noted, sizeof(noted));
+	log_put(store, module, sizeof(*module));
+	log_put(store, &bytes, sizeof(bytes));
+	log_put(store, path, bytes);
+	return 0;
+}
+
+/* 0 at the end, where nothing or all of it is. */
+static int log_get(const struct trail_store *store, struct store_log_place *place, void *to,
+		   size_t bytes)
+{
+	uint8_t *at = to;
+
+	while (bytes) {
+		const struct log_chunk *chunk;
+		uint32_t end, some;
+
+		if (!place->chunk)
+			return 0;
+		chunk = store_pool_at(&store->pool, place->chunk);
+		end = place->chunk == store->modules.last ? store->modules.used : chunk_room(store);
+		if (place->at == end) {
+			place->chunk = chunk->next;
+			place->at = 0;
+			continue;
+		}
+		some = end - place->at < bytes ? end - place->at : (uint32_t)bytes;
+		memcpy(at, chunk->bytes + place->at, some);
+		place->at += some;
+		at += some;
+		bytes -= some;
+	}
+	return 1;
+}
+
+static void next_find(const struct trail_store *store, struct store_log_place *place)
+{
+	place->has_next = log_get(store, place, &place->next, sizeof(place->next));
+}
+
+static void store_modules_begin(const struct trail_store *store, pid_t pid,
+				struct store_log_place *place)
+{
+	*place = (struct store_log_place){ .pid = pid, .chunk = store->modules.first };
+	next_find(store, place);
+}
+
+/*
+ * Report to a sink the modules that were noted before that time, and not reported yet. 0, or its
+ * error.
+ */
+static int store_modules_tell(const struct trail_store *store, struct store_log_place *place,
+			      uint64_t ticks, struct trail_sink *to)
+{
+	struct control_module module;
+	char path[PATH_MAX];
+	uint32_t bytes;
+	int err = 0;
+
+	while (!err && place->has_next && place->next.ticks < ticks &&
+	       log_get(store, place, &module, sizeof(module)) &&
+	       log_get(store, place, &bytes, sizeof(bytes)) && bytes < sizeof(path) &&
+	       log_get(store, place, path, bytes)) {
+		path[bytes] = '\0';
+		if (!place->pid || place->next.pid == place->pid)
+			err = to->calls->module(to, &module, path);
+		next_find(store, place);
+	}
+	return err;
+}
+
+int trail_store_modules(const struct trail_store *store, pid_t pid, struct trail_sink *to)
+{
+	struct store_log_place place;
+
+	store_modules_begin(store, pid, &place);
+	return store_modules_tell(store, &place, UINT64_MAX, to);
+}
 #define PAGE 4096u
 #define CHUNKS 256u /* about so many, of these bytes at least and at most */
 #define CHUNK_BYTES_MIN 2048u
@@ -19,12 +311,13 @@ _Static_assert(2 * STORE_BLOCK_BYTES_MAX + 8 < CHUNK_BYTES_MIN, "a chunk holds t
 
 /* ---- what gives way ---- */
 
-uint64_t store_used_bytes(const struct trail_store *store)
+static uint64_t store_used_bytes(const struct trail_store *store)
 {
 	return store->bytes - (uint64_t)store->pool.free * store->pool.chunk_bytes;
 }
 
-void store_mark_rewind(struct trail_store *store)
+/* Some is free again: below the watermark it may be reached once more. */
+static void store_mark_rewind(struct trail_store *store)
 {
 	if (store_used_bytes(store) < store->options.watermark_bytes)
 		store->is_reached = 0;
@@ -46,7 +339,8 @@ static void loss_add(struct store_loss *loss, const struct trail_between *betwee
 	loss->is_unknown |= !between->values[0];
 }
 
-void store_run_remove(struct trail_store *store, struct store_thread *thread)
+/* Free the thread's oldest run, and the blocks that no other run needs. */
+static void store_run_remove(struct trail_store *store, struct store_thread *thread)
 {
 	uint32_t chunk = thread->oldest;
 	struct store_run *run = store_run_at(store, chunk);
@@ -133,7 +427,8 @@ static void sweep(struct trail_store *store)
 		store_blocks_sweep(&store->blocks);
 }
 
-int store_make_way(struct trail_store *store)
+/* See to it that a chunk is free, by the policy. Whether one is. */
+static int store_make_way(struct trail_store *store)
 {
 	if (!store->pool.free && sweep_is_due(store))
 		sweep(store);
@@ -178,7 +473,8 @@ static struct trail_store *store_of(struct trail_sink *sink)
 	return (struct trail_store *)((char *)sink - offsetof(struct trail_store, sink));
 }
 
-void store_thread_remove(struct trail_store *store, struct store_thread *thread)
+/* The thread is over and has nothing left: it is gone. */
+static void store_thread_remove(struct trail_store *store, struct store_thread *thread)
 {
 	struct store_thread **at = &store->threads;
 
@@ -589,4 +885,379 @@ void trail_store_clear(struct trail_store *store)
 	}
 	sweep(store);
 	store_mark_rewind(store);
+}
+
+/* A store read, oldest first: record by record, or into another sink. */
+
+/* What a thread's trail consists of, in this order. */
+enum stage { STAGE_BEFORE, STAGE_RUNS, STAGE_BEHIND, STAGE_END, STAGES };
+
+/* Before a record. Zeroed but for `thread`: before the oldest. */
+struct place {
+	const struct store_thread *thread;
+	enum stage stage;
+	uint32_t run; /* NO_CHUNK: the oldest */
+	uint32_t word;
+	uint32_t seen;	/* words of the run that were looked through for an event */
+	uint64_t ticks; /* of blocks before `seen` */
+};
+
+static void event_set(struct store_record *record, const struct trail_between *between,
+		      uint64_t ticks)
+{
+	*record = (struct store_record){ .between = *between, .ticks = ticks };
+}
+
+/* A block's time: that of the next event, or of the run's end. */
+static uint64_t block_ticks(struct place *place, const struct store_run *run)
+{
+	struct trail_between between;
+	uint32_t i = place->word;
+
+	if (i < place->seen)
+		return place->ticks;
+	place->ticks = run->ticks;
+	while (i < run->end && !(run->words[i] & IS_EVENT))
+		i++;
+	if (i < run->end)
+		store_event_read(run->words + i, &between, &place->ticks);
+	place->seen = i;
+	return place->ticks;
+}
+
+static void run_record(const struct trail_store *store, struct place *place,
+		       const struct store_run *run, struct store_record *record)
+{
+	uint32_t word = run->words[place->word];
+	const struct store_block *block;
+
+	if (word & IS_EVENT) {
+		*record = (struct store_record){ 0 };
+		store_event_read(run->words + place->word, &record->between, &record->ticks);
+		if (place->run == place->thread->oldest && place->word == run->begin)
+			record->between.left = 0; /* of a block that is not there */
+		place->word += EVENT_WORDS;
+		return;
+	}
+	block = store_blocks_at(&store->blocks, word);
+	*record = (struct store_record){ .entry = &block->entry, .ticks = block_ticks(place, run) };
+	record->code = block->entry.flags & TRAIL_HAS_CODE ? block->code : NULL;
+	record->id = word;
+	record->from = block->from;
+	place->word++;
+}
+
+/* Before the first record of a run. */
+static void place_run(const struct trail_store *store, struct place *place, uint32_t run)
+{
+	place->run = run;
+	place->word = run ? store_run_at(store, run)->begin : 0;
+	place->seen = 0;
+}
+
+/* Step over a record: 1, or 0 at the end. */
+static int step_over(const struct trail_store *store, struct place *place,
+		     struct store_record *record)
+{
+	const struct store_thread *thread = place->thread;
+	struct trail_between lost;
+
+	if (place->stage == STAGE_BEFORE) {
+		place->stage = STAGE_RUNS;
+		place_run(store, place, thread->oldest);
+		lost = store_loss_event(&thread->before);
+		event_set(record, &lost, thread->ticks);
+		if (store_loss_is_any(&thread->before))
+			return 1;
+	}
+	while (place->stage == STAGE_RUNS && place->run) {
+		const struct store_run *run = store_run_at(store, place->run);
+
+		if (place->word < run->end) {
+			run_record(store, place, run, record);
+			return 1;
+		}
+		place_run(store, place, run->newer);
+	}
+	if (place->stage == STAGE_RUNS) {
+		place->stage = STAGE_BEHIND;
+		lost = store_loss_event(&thread->behind);
+		event_set(record, &lost, thread->end_ticks);
+		if (store_loss_is_any(&thread->behind))
+			return 1;
+	}
+	if (place->stage == STAGE_BEHIND) {
+		place->stage = STAGE_END;
+		event_set(record, &thread->end, thread->end_ticks);
+		if (thread->has_end)
+			return 1;
+	}
+	return 0;
+}
+
+void trail_store_status(const struct trail_store *store, struct trail_store_status *status)
+{
+	*status = (struct trail_store_status){
+		.bytes = store->bytes,
+		.used_bytes = store_used_bytes(store),
+		.table_bytes = (uint64_t)store->blocks.chunks * store->pool.chunk_bytes,
+		.lost_blocks = store->lost_blocks,
+		.lost_events = store->lost_events,
+		.missing_blocks = store->missing_blocks,
+		.lost_threads = store->lost_threads,
+		.lost_modules = store->lost_modules,
+		.live = store->live,
+	};
+	for (const struct store_thread *thread = store->threads; thread; thread = thread->next) {
+		status->blocks += thread->blocks;
+		status->events += thread->events;
+		status->threads++;
+		status->is_full |= store_loss_is_any(&thread->behind);
+	}
+}
+
+/* ---- record by record ---- */
+
+struct store_thread *trail_store_thread(struct trail_store *store, struct store_thread *before)
+{
+	return before ? before->next : store->threads;
+}
+
+pid_t store_thread_pid(const struct store_thread *thread)
+{
+	return thread->pid;
+}
+
+pid_t store_thread_tid(const struct store_thread *thread)
+{
+	return thread->tid;
+}
+
+uint64_t store_thread_number(const struct store_thread *thread)
+{
+	return thread->number;
+}
+
+int store_thread_is_over(const struct store_thread *thread)
+{
+	return thread->is_over;
+}
+
+uint64_t store_thread_records(const struct store_thread *thread)
+{
+	return thread->blocks + thread->events + (uint64_t)store_loss_is_any(&thread->before) +
+	       (uint64_t)store_loss_is_any(&thread->behind) + (uint64_t)thread->has_end;
+}
+
+int store_thread_record(struct trail_store *store, const struct store_thread *thread,
+			uint64_t index, struct store_record *record)
+{
+	struct place place = { .thread = thread };
+	uint64_t records = store_thread_records(thread), skip;
+
+	if (index >= records)
+		return 0;
+	skip = records - 1 - index;
+	if (skip && store_loss_is_any(&thread->before))
+		skip--;
+	else if (store_loss_is_any(&thread->before))
+		return step_over(store, &place, record);
+	place.stage = STAGE_RUNS;
+	place_run(store, &place, thread->oldest);
+	while (place.run) {
+		const struct store_run *run = store_run_at(store, place.run);
+
+		if (skip < (uint64_t)run->blocks + run->events)
+			break;
+		skip -= (uint64_t)run->blocks + run->events;
+		place_run(store, &place, run->newer);
+	}
+	/* the time of a block is looked for once only, from the run's begin on */
+	while (step_over(store, &place, record))
+		if (!skip--)
+			return 1;
+	return 0;
+}
+
+const struct trail_entry *store_thread_taken(const struct store_thread *thread)
+{
+	return thread->has_taken && !store_loss_is_any(&thread->before) ? &thread->taken : NULL;
+}
+
+uint32_t trail_store_ids(const struct trail_store *store)
+{
+	return store->blocks.ids;
+}
+
+int store_thread_each(struct trail_store *store, const struct store_thread *thread,
+		      int (*each)(const struct store_record *record, void *data), void *data)
+{
+	struct place place = { .thread = thread };
+	struct store_record record;
+	int result = 0;
+
+	while (!result && step_over(store, &place, &record))
+		result = each(&record, data);
+	return result;
+}
+
+/* The record is out: the run before the place has it no more. */
+static void take_out(struct trail_store *store, struct store_thread *thread, uint32_t end,
+		     const struct store_record *record)
+{
+	struct store_run *run = store_run_at(store, thread->oldest);
+
+	if (record->entry) {
+		store_blocks_drop(&store->blocks, run->words[run->begin]);
+		run->blocks--;
+		thread->blocks--;
+	} else {
+		run->events--;
+		thread->events--;
+	}
+	run->begin = end;
+	thread->ticks = record->ticks;
+	if (run->begin == run->end)
+		store_run_remove(store, thread);
+}
+
+int store_thread_take(struct trail_store *store, struct store_thread *thread,
+		      struct store_record *record)
+{
+	struct place place = { .thread = thread };
+
+	if (!step_over(store, &place, record)) {
+		if (thread->is_over)
+			store_thread_remove(store, thread);
+		store_mark_rewind(store);
+		return 0;
+	}
+	thread->has_taken = !!record->entry;
+	if (record->entry)
+		thread->taken = *record->entry;
+	if (store_loss_is_any(&thread->before))
+		thread->before = (struct store_loss){ 0 };
+	else if (place.stage == STAGE_RUNS)
+		take_out(store, thread, place.word, record);
+	else if (place.stage == STAGE_BEHIND)
+		thread->behind = (struct store_loss){ 0 };
+	else
+		thread->has_end = 0;
+	return 1;
+}
+
+/* ---- into another sink ---- */
+
+/* A thread being written, and its next record. */
+struct writing {
+	struct place place;
+	struct store_record next;
+	int has_next, is_begun;
+	uint32_t from; /* the epoch that `to` was given last */
+	struct sink_thread *to;
+};
+
+/* The thread's values at the signal that killed it. */
+static int values_put(const struct trail_store *store, const struct writing *writing,
+		      struct trail_sink *to)
+{
+	const struct store_record *end = &writing->next;
+	int err = 0;
+
+	if (store->valued != writing->place.thread || end->between.event != TRAIL_END ||
+	    end->between.values[0] != TRAIL_KILLED)
+		return 0;
+	for (uint32_t i = 0; i < TRAIL_VALUES && !err; i++) {
+		const struct trail_between value = { .event = TRAIL_VALUE,
+						     .values = { i, store->values[i] } };
+
+		if (store->has_value[i])
+			err = to->calls->event(to, writing->to, &value, end->ticks);
+	}
+	return err;
+}
+
+static int writing_put(const struct trail_store *store, struct writing *writing,
+		       struct trail_sink *to)
+{
+	const struct store_thread *thread = writing->place.thread;
+	const struct store_record *record = &writing->next;
+	int err = 0;
+
+	if (!writing->is_begun)
+		err = to->calls->thread_begin(to, &writing->to, thread->tid, thread->comm,
+					      thread->origin, thread->ticks);
+	writing->is_begun = 1;
+	if (err)
+		return err;
+	if (record->entry && record->from != writing->from && to->calls->since)
+		err = to->calls->since(to, writing->to, record->from);
+	writing->from = record->entry ? record->from : writing->from;
+	if (err)
+		return err;
+	if (record->entry)
+		err = to->calls->block(to, writing->to, record->entry, record->code, record->ticks);
+	else
+		err = values_put(store, writing, to);
+	if (!record->entry && !err)
+		err = to->calls->event(to, writing->to, &record->between, record->ticks);
+	writing->has_next = step_over(store, &writing->place, &writing->next);
+	return err;
+}
+
+/* Whose next record is the oldest; *until: the time of the next thread's. NULL: all is written. */
+static struct writing *oldest(struct writing *all, uint32_t count, uint64_t *until)
+{
+	struct writing *first = NULL;
+
+	*until = UINT64_MAX;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!all[i].has_next)
+			continue;
+		if (!first || all[i].next.ticks < first->next.ticks) {
+			*until = first ? first->next.ticks : UINT64_MAX;
+			first = &all[i];
+		} else if (all[i].next.ticks < *until) {
+			*until = all[i].next.ticks;
+		}
+	}
+	return first;
+}
+
+int trail_store_write(struct trail_store *store, struct trail_sink *to)
+{
+	uint32_t count = 0, i = 0;
+	struct writing *all, *first;
+	struct store_log_place reported;
+	uint64_t until;
+	int err;
+
+	for (struct store_thread *thread = store->threads; thread; thread = thread->next)
+		count++;
+	all = calloc(count + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (struct store_thread *thread = store->threads; thread; thread = thread->next, i++) {
+		all[i].place.thread = thread;
+		all[i].from = STORE_NO_EPOCH;
+		all[i].has_next = step_over(store, &all[i].place, &all[i].next);
+	}
+	store_modules_begin(store, 0, &reported);
+	/* where blocks have epochs, modules need not come at their times */
+	err = store->has_epochs ? store_modules_tell(store, &reported, UINT64_MAX, to) : 0;
+	while (!err && (first = oldest(all, count, &until)))
+		while (!err && first->has_next && first->next.ticks <= until) {
+			err = store_modules_tell(store, &reported, first->next.ticks, to);
+			if (!err)
+				err = writing_put(store, first, to);
+		}
+	if (!err)
+		err = store_modules_tell(store, &reported, UINT64_MAX, to);
+	for (i = 0; i < count; i++) {
+		int ended = all[i].to ? to->calls->thread_end(to, all[i].to, all[i].next.ticks) : 0;
+
+		err = err ? err : ended;
+	}
+	free(all);
+	return err;
 }

@@ -1,19 +1,529 @@
 /* SPDX-License-Identifier: MIT */
+#include "record/watch/locals.h"
+
+#include "record/perf/object.h"
 #include "record/session/process.h"
 #include "record/session/session.h"
 #include "record/watch/living.h"
-#include "record/watch/locals_own.h"
+#include "record/watch/pending_hits.h"
 #include "record/watch/watching_own.h"
+#include "target/expression/local_frame.h"
 #include "target/expression/variable.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
+/* One variable. */
+struct group {
+	size_t spec;
+	uint32_t number; /* of its entry's row */
+	uint64_t module; /* the base of its library; 0: it is in the program itself */
+	char *text;
+	enum watch_kind kind;
+	struct frame_place place;
+	struct asked_watch asked; /* with addresses relative to the CFA */
+	struct perf_object *entry;
+	unsigned int frames;   /* how many it may have at once */
+	unsigned int lived;    /* frames that existed at the attach, and were watched */
+	unsigned int unplaced; /* frames that existed at the attach, and got no register */
+};
+
+/* One frame's watches. */
+struct slot {
+	struct locals *of;
+	unsigned int group, frame;
+	uint32_t numbers[WATCH_REGISTERS]; /* of its pieces' rows */
+	struct perf_object *object;
+	uint32_t for_state; /* the state that its watches are being moved for */
+	uint64_t cfa;	    /* 0: parked */
+	int is_parked, is_dead;
+	int is_living; /* its first frame existed at the attach; cleared when that is armed */
+	unsigned int idle_ms;
+};
+
+struct locals {
+	struct group groups[FRAME_GROUPS_MAX];
+	unsigned int group_count;
+	struct slot slots[FRAMES_MAX];
+	unsigned int slot_count;
+	uint32_t magic;
+	uint64_t numbers; /* its rows, one bit each */
+	int unlooked;	  /* why frames that existed may not have been found; 0 */
+	pid_t pid;
+	struct watch_table *table;
+	pthread_mutex_t lock; /* guards the slots and their objects while the thread runs */
+	pthread_t thread;
+	int has_thread, is_ending;
+};
+
+static inline struct frame_row *row_of(const struct slot *slot)
+{
+	return &slot->of->table->frames.rows[slot->frame];
+}
+
+static inline uint32_t number_of(const struct slot *slot, unsigned int piece)
+{
+	return slot->numbers[piece];
+}
+
+static long locals_futex(uint32_t *word, int what, uint32_t value, const struct timespec *time);
+static void locals_serve_no_more(struct locals *locals);
+
+/* How local variables' watches are counted and ended. */
+
+static void let_go(const struct slot *slot)
+{
+	uint32_t *state = &row_of(slot)->state, now = __atomic_load_n(state, __ATOMIC_SEQ_CST);
+
+	if (FRAME_STEP(now) == FRAME_ASKED)
+		__atomic_compare_exchange_n(state, &now, FRAME_TO(now, FRAME_OVER), 0,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	locals_futex(state, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+void locals_quiet(struct locals *locals)
+{
+	if (!locals)
+		return;
+	for (unsigned int i = 0; i < locals->group_count; i++)
+		if (locals->groups[i].entry)
+			perf_object_quiet(locals->groups[i].entry);
+	locals_serve_no_more(locals);
+	for (unsigned int i = 0; i < locals->slot_count; i++) {
+		if (locals->table)
+			let_go(&locals->slots[i]);
+		if (locals->slots[i].object)
+			perf_object_quiet(locals->slots[i].object);
+	}
+}
+
+static void count_slot(const struct slot *slot, struct watch_counts *counts)
+{
+	const struct group *group = &slot->of->groups[slot->group];
+
+	for (unsigned int i = 0; i < group->asked.count && slot->object; i++) {
+		const struct watch_row *row = &slot->of->table->rows[number_of(slot, i)];
+		uint64_t hits = 0;
+
+		perf_object_count(slot->object, i, &hits);
+		watch_counts_add(counts, row, hits);
+	}
+}
+
+/* Add the counts of the kernel and of the agent for a spec's variable. NULL is allowed. */
+static void locals_count(struct locals *locals, size_t spec, struct watch_counts *counts)
+{
+	if (!locals)
+		return;
+	pthread_mutex_lock(&locals->lock);
+	for (unsigned int i = 0; i < locals->group_count && locals->table; i++) {
+		const struct frame_group *from = &locals->table->frames.groups[i];
+
+		if (locals->groups[i].spec != spec)
+			continue;
+		counts->frames.entered += from->entered;
+		counts->frames.watched += from->watched + locals->groups[i].lived;
+		counts->frames.busy += from->busy + locals->groups[i].unplaced;
+		counts->frames.late += from->late;
+		counts->frames.unended += from->unended;
+		counts->frames.over += from->over;
+		counts->frames.outside += from->outside;
+		counts->frames.unsure += from->unsure;
+		for (unsigned int j = 0; j < locals->slot_count; j++)
+			if (locals->slots[j].group == i)
+				count_slot(&locals->slots[j], counts);
+	}
+	pthread_mutex_unlock(&locals->lock);
+}
+
+static const struct group *group_of(const struct locals *locals, size_t spec)
+{
+	for (unsigned int i = 0; locals && i < locals->group_count; i++)
+		if (locals->groups[i].spec == spec)
+			return &locals->groups[i];
+	return NULL;
+}
+
+int locals_has(const struct locals *locals, size_t spec)
+{
+	return group_of(locals, spec) != NULL;
+}
+
+void locals_describe(const struct locals *locals, size_t spec, struct watched_spec *result)
+{
+	const struct group *group = group_of(locals, spec);
+
+	result->is_local = 1;
+	result->unlooked = locals->unlooked;
+	result->frames = group->frames;
+	result->pieces = group->asked.count;
+	result->skew = group->asked.about[0].address % 8;
+	result->processes++;
+}
+
+unsigned int locals_registers(const struct locals *locals)
+{
+	unsigned int count = locals ? locals->group_count : 0;
+
+	for (unsigned int i = 0; locals && i < locals->slot_count; i++)
+		count += locals->groups[locals->slots[i].group].asked.count;
+	return count;
+}
+
+uint64_t locals_numbers(const struct locals *locals)
+{
+	return locals ? locals->numbers : 0;
+}
+
+void locals_module_gone(struct locals *locals, struct wm_session *session, uint64_t base)
+{
+	for (unsigned int i = 0; locals && i < locals->group_count; i++)
+		if (locals->groups[i].module == base)
+			watched_result(session, locals->groups[i].spec)
+				->lost = -WM_E_WATCH_LOCAL_GONE;
+}
+
+static void close_all(struct locals *locals)
+{
+	for (unsigned int i = 0; i < locals->slot_count; i++) {
+		perf_object_release(locals->slots[i].object);
+		locals->slots[i].object = NULL;
+	}
+	for (unsigned int i = 0; i < locals->group_count; i++) {
+		perf_object_release(locals->groups[i].entry);
+		locals->groups[i].entry = NULL;
+	}
+}
+
+void locals_release(struct locals *locals)
+{
+	if (!locals)
+		return;
+	locals_quiet(locals);
+	close_all(locals);
+	for (unsigned int i = 0; i < locals->group_count; i++)
+		free(locals->groups[i].text);
+	pthread_mutex_destroy(&locals->lock);
+	free(locals);
+}
+
+static void unask(struct locals *locals, struct process *process, uint32_t number)
+{
+	struct control_unwatch one = { number, number };
+	struct iovec part = { &one, sizeof(one) };
+
+	if (locals->numbers & UINT64_C(1) << number && process->link.fd >= 0)
+		process_request(process, CONTROL_UNWATCH, &part, 1);
+	locals->numbers &= ~(UINT64_C(1) << number);
+}
+
+void locals_unask(struct locals *locals, struct process *process)
+{
+	/* entries first: after that no thread waits for a frame's watches */
+	for (unsigned int i = 0; locals && i < locals->group_count; i++)
+		unask(locals, process, locals->groups[i].number);
+	for (uint32_t number = 0; locals && number < WATCH_ROWS_MAX; number++)
+		unask(locals, process, number);
+}
+
+static int is_told(void *data)
+{
+	struct locals *locals = data;
+	struct watch_counts counts = { 0 };
+
+	for (unsigned int i = 0; i < locals->group_count; i++)
+		locals_count(locals, locals->groups[i].spec, &counts);
+	return !counts.missed;
+}
+
+static void count_starved(const struct locals *locals, struct wm_session *session)
+{
+	for (unsigned int i = 0; i < locals->slot_count; i++) {
+		const struct slot *slot = &locals->slots[i];
+		const struct group *group = &locals->groups[slot->group];
+
+		struct watched_spec *watch = watched_result(session, group->spec);
+
+		for (unsigned int j = 0; j < group->asked.count && slot->object; j++)
+			watch->counts.starved += perf_object_starved(slot->object, j);
+	}
+	for (unsigned int i = 0; i < locals->group_count; i++)
+		if (locals->groups[i].entry)
+			watched_result(session, locals->groups[i].spec)
+				->counts.starved += perf_object_starved(locals->groups[i].entry, 0);
+}
+
+void locals_end(struct locals *locals, struct wm_session *session, struct process *process, int why)
+{
+	if (!locals)
+		return;
+	locals_quiet(locals);
+	pending_hits_wait(process, is_told, locals);
+	for (uint32_t number = 0; number < WATCH_ROWS_MAX; number++)
+		if (locals->numbers & UINT64_C(1) << number)
+			locals->table->rows[number].gate = WATCH_OFF;
+	for (unsigned int i = 0; i < locals->group_count; i++) {
+		struct watched_spec *result = watched_result(session, locals->groups[i].spec);
+
+		locals_count(locals, locals->groups[i].spec, &result->counts);
+		result->lost = why ? why : result->lost;
+	}
+	count_starved(locals, session);
+	close_all(locals);
+	locals_unask(locals, process);
+	locals_release(locals);
+}
+
+/*
+ * The thread that moves watches to frames (abi/frame.h). The thread of each new frame waits for it.
+ */
+
+#define NOBODY_KNOWS UINT64_MAX
+#define CFA_MAX (UINT64_C(1) << 47)
+#define PARK_AFTER_MS 5
+#define LOOK_MS 200
+
+/*
+ * Parked addresses, below vm.mmap_min_addr: a program that accesses them crashes. Each piece of
+ * each frame has its own.
+ */
+#define PARKED(frame, piece) (64u + 64u * (frame) + 8u * (piece))
+
+static long locals_futex(uint32_t *word, int what, uint32_t value, const struct timespec *time)
+{
+	return syscall(SYS_futex, word, what, value, time, NULL, 0);
+}
+
+/*
+ * Set a piece's old value, then its gate. In a new frame memory has a leftover value, except for an
+ * argument on the stack, which the caller has stored: only that is a known old value.
+ */
+static void settle_piece(const struct slot *slot, unsigned int piece, uint32_t gate)
+{
+	const struct control_watch *about = &slot->of->groups[slot->group].asked.about[piece];
+	struct watch_row *row = &slot->of->table->rows[number_of(slot, piece)];
+	uint64_t value = 0, address = slot->cfa + about->address;
+	struct iovec local = { &value, about->bytes };
+	struct iovec remote = { (void *)(uintptr_t)address, about->bytes };
+	int is_known = slot->cfa && (int64_t)about->address >= 0 &&
+		       process_vm_readv(slot->of->pid, &local, 1, &remote, 1, 0) == about->bytes;
+
+	row->last.value = is_known ? value : 0;
+	row->last.ticks = is_known ? 0 : NOBODY_KNOWS;
+	__atomic_store_n(&row->gate, gate, __ATOMIC_RELEASE);
+}
+
+/*
+ * An object's settle(). All threads have the frame's watches now: ASKED -> LIVE. Or all watches are
+ * parked: OVER -> FREE.
+ */
+static int locals_settle(void *data, uint8_t generation)
+{
+	struct slot *slot = data;
+	const struct group *group = &slot->of->groups[slot->group];
+	uint32_t gate = slot->cfa ? WATCH_GATE(generation, WATCH_ON) : WATCH_OFF;
+	uint32_t from = slot->for_state, to = FRAME_TO(from, slot->cfa ? FRAME_LIVE : FRAME_FREE);
+	uint32_t *state = &row_of(slot)->state;
+
+	for (unsigned int i = 0; i < group->asked.count; i++)
+		settle_piece(slot, i, gate);
+	if (!slot->cfa && FRAME_STEP(from) != FRAME_OVER)
+		return 0;
+	if (__atomic_compare_exchange_n(state, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		slot->of->groups[slot->group].lived += slot->cfa && slot->is_living;
+		slot->is_living = 0;
+		locals_futex(state, FUTEX_WAKE, INT_MAX, NULL);
+	} else
+		for (unsigned int i = 0; i < group->asked.count; i++)
+			settle_piece(slot, i, WATCH_OFF);
+	return 0;
+}
+
+/* The events of a slot's watches at its present cfa, or at the parked addresses. */
+static void locals_sources(const struct slot *slot, struct event_source sources[WATCH_REGISTERS])
+{
+	const struct group *group = &slot->of->groups[slot->group];
+
+	for (unsigned int i = 0; i < group->asked.count; i++) {
+		const struct control_watch *about = &group->asked.about[i];
+
+		sources[i] = (struct event_source){
+			.kind = group->kind == WATCH_READ_WRITE ? EVENT_READ_WRITE : EVENT_WRITE,
+			.bytes = about->bytes,
+			.address = slot->cfa ? slot->cfa + about->address : PARKED(slot->frame, i),
+			.sig_data = WATCH_COOKIE(slot->of->magic, number_of(slot, i), 0, 0),
+			.what = group->text,
+		};
+	}
+}
+
+/* Move a slot's watches to the frame with that CFA, or park them (cfa 0). */
+static void move(struct slot *slot, uint32_t state, uint64_t cfa)
+{
+	struct event_source sources[WATCH_REGISTERS];
+	int err = cfa >= CFA_MAX ? -EINVAL : 0;
+
+	slot->for_state = state;
+	slot->cfa = err ? 0 : cfa;
+	locals_sources(slot, sources);
+	if (!err)
+		err = perf_object_modify(slot->object, sources, EVENT_MODIFY_RUNNING, NULL,
+					 (struct detail){ 0 });
+	slot->is_parked = err || !slot->cfa;
+	slot->is_dead = perf_object_state(slot->object) != EVENT_ARMED;
+	/*
+	 * let a waiting thread continue unwatched; if the event object is dead, no thread may wait
+	 * again
+	 */
+	if (slot->is_dead) {
+		__atomic_store_n(&row_of(slot)->state, FRAME_TO(state, FRAME_TAKEN),
+				 __ATOMIC_SEQ_CST);
+		locals_futex(&row_of(slot)->state, FUTEX_WAKE, INT_MAX, NULL);
+	} else if (err && cfa && FRAME_STEP(state) == FRAME_ASKED &&
+		   __atomic_compare_exchange_n(&row_of(slot)->state, &state,
+					       FRAME_TO(state, FRAME_OVER), 0, __ATOMIC_SEQ_CST,
+					       __ATOMIC_SEQ_CST))
+		locals_futex(&row_of(slot)->state, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* Whether another slot's registers overlap the bytes that the frame's watches will have. */
+static int is_in_the_way(const struct slot *other, const struct slot *slot, uint64_t cfa)
+{
+	const struct asked_watch *its = &other->of->groups[other->group].asked;
+	const struct asked_watch *wanted = &slot->of->groups[slot->group].asked;
+	uint64_t from = other->cfa + its->about[0].address;
+	uint64_t to = cfa + wanted->about[0].address;
+	const struct control_watch *last = &its->about[its->count - 1];
+	const struct control_watch *wanted_last = &wanted->about[wanted->count - 1];
+
+	return other != slot && !other->is_parked && !other->is_dead &&
+	       from < cfa + wanted_last->address + wanted_last->bytes &&
+	       to < other->cfa + last->address + last->bytes;
+}
+
+/*
+ * Park leftover watches of an earlier frame at the same stack address. If an instruction fires two
+ * events, the thread gets one signal, which must not be that of the old frame.
+ */
+static void clear_way(const struct slot *slot, uint64_t cfa)
+{
+	for (unsigned int i = 0; i < slot->of->slot_count; i++) {
+		struct slot *other = &slot->of->slots[i];
+		uint32_t state = __atomic_load_n(&row_of(other)->state, __ATOMIC_SEQ_CST);
+
+		if (is_in_the_way(other, slot, cfa) && FRAME_STEP(state) != FRAME_LIVE)
+			move(other, state, 0);
+	}
+}
+
+/* Do what a slot needs. Returns whether there was something. */
+static int serve(struct slot *slot, unsigned int passed_ms)
+{
+	struct frame_row *row = row_of(slot);
+	uint32_t state = __atomic_load_n(&row->state, __ATOMIC_SEQ_CST);
+	uint64_t cfa;
+
+	if (slot->is_dead)
+		return 0;
+	switch (FRAME_STEP(state)) {
+	case FRAME_ASKED:
+		slot->idle_ms = 0;
+		cfa = row->cfa;
+		clear_way(slot, cfa);
+		move(slot, state, cfa);
+		return 1;
+	case FRAME_LIVE:
+		slot->idle_ms = 0;
+		return 0;
+	case FRAME_OVER:
+		/* don't park at once: if the next frame comes soon, one move suffices */
+		slot->idle_ms += passed_ms;
+		if (slot->is_parked || slot->idle_ms < PARK_AFTER_MS)
+			return 0;
+		move(slot, state, 0);
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int has_unparked(const struct locals *locals)
+{
+	for (unsigned int i = 0; i < locals->slot_count; i++)
+		if (!locals->slots[i].is_parked &&
+		    FRAME_STEP(row_of(&locals->slots[i])->state) == FRAME_OVER)
+			return 1;
+	return 0;
+}
+
+static void *serve_all(void *data)
+{
+	struct locals *locals = data;
+	struct frame_table *table = &locals->table->frames;
+	int64_t last_ms = now_ms();
+
+	while (!__atomic_load_n(&locals->is_ending, __ATOMIC_SEQ_CST)) {
+		uint32_t asked = __atomic_load_n(&table->asked, __ATOMIC_SEQ_CST);
+		int64_t at_ms = now_ms();
+		struct timespec time = { 0 };
+		int any = 0;
+
+		pthread_mutex_lock(&locals->lock);
+		for (unsigned int i = 0; i < locals->slot_count; i++)
+			any |= serve(&locals->slots[i], (unsigned int)(at_ms - last_ms));
+		time.tv_nsec = 1000000L * (has_unparked(locals) ? PARK_AFTER_MS : LOOK_MS);
+		pthread_mutex_unlock(&locals->lock);
+		last_ms = at_ms;
+		__atomic_store_n(&table->is_late, 0, __ATOMIC_RELAXED);
+		if (!any)
+			locals_futex(&table->asked, FUTEX_WAIT, asked, &time);
+	}
+	return NULL;
+}
+
+/* The session's other thread takes no signals of the process. */
+static int locals_serve(struct locals *locals)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&locals->thread, NULL, serve_all, locals);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	locals->has_thread = !err;
+	return err;
+}
+
+static void locals_serve_no_more(struct locals *locals)
+{
+	if (!locals->has_thread)
+		return;
+	__atomic_store_n(&locals->is_ending, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&locals->table->frames.asked, 1, __ATOMIC_SEQ_CST);
+	locals_futex(&locals->table->frames.asked, FUTEX_WAKE, INT_MAX, NULL);
+	pthread_join(locals->thread, NULL);
+	locals->has_thread = 0;
+}
 /* as aligned as each CFA is, so that the pieces are the same */
 #define CFA_FOR_PIECES (UINT64_C(1) << 40)
 

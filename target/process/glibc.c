@@ -212,7 +212,7 @@ static int modules_read(struct reader *reader, uint64_t first)
 /*
  * Whether the program is up, by the loader's own state: its list exists, and it is not changing it.
  * When the list first becomes consistent, all modules are relocated and libc is ready for threads;
- * but the loader then works for some more moments (target/process/startup.h).
+ * but the loader then works for some more moments (target/process/inject.h).
  */
 static int debug_read(struct reader *reader, const struct elf *loader, uint64_t *first)
 {

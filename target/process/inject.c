@@ -24,27 +24,143 @@
 #include "base/lack.h"
 #include "target/process/glibc.h"
 #include "target/process/inject_calls.h"
-#include "target/process/interrupted_call.h"
-#include "target/process/thread_search.h"
 #include "target/process/reach.h"
 #include "target/process/scratch.h"
-#include "target/process/startup.h"
 #include "target/process/target.h"
-#include "target/process/tracee.h"
+#include "target/process/thread_search.h"
 #include "target/process/thread_status.h"
+#include "target/process/tracee.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/kcmp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
+#define STACK_WORDS_MAX 8192u /* a deeper one is not looked through */
+#define CALLER_WORDS 64	      /* of a stack, for return addresses into the allocator */
+
+/*
+ * Not read(2), write(2) and their like: glibc's allocator counts processors in /sys, and reports
+ * damage before it aborts.
+ */
+static int is_none_of_malloc(long number)
+{
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_connect:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_pause:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
+	case SYS_pread64:
+	case SYS_pwrite64:
+	case SYS_fsync:
+	case SYS_fdatasync:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static int is_code(const struct maps *maps, uint64_t address)
+{
+	const struct map *map = maps_find(maps, address);
+
+	return map && map->prot & PROT_EXEC;
+}
+
+/*
+ * The code that a signal handler has interrupted: near enough to the allocator to be called by it?
+ */
+static int interrupts(const struct remote_thread *remote, const struct glibc *glibc, uint64_t pc,
+		      uint64_t stack)
+{
+	uint64_t span = glibc->malloc_high - glibc->malloc_low, words[CALLER_WORDS];
+
+	if (pc - glibc->malloc_low < span ||
+	    remote_thread_read(remote, stack, words, sizeof(words)))
+		return 1;
+	for (size_t i = 0; i < CALLER_WORDS; i++)
+		if (words[i] - glibc->malloc_low < span)
+			return 1;
+	return 0;
+}
+
+/*
+ * Whether the thread is in a system call that glibc's memory allocator doesn't make, and no signal
+ * handler that is under way has interrupted the allocator: then it is not in the middle of it,
+ * whatever stale words its stack holds.
+ */
+static int interrupted_call_is_outside_malloc(const struct remote_thread *remote,
+					      const struct maps *maps, const struct glibc *glibc)
+{
+	uint64_t stack = remote_regs_stack(&remote->saved) & ~UINT64_C(7), *words, below, pc;
+	const struct map *map = maps_find(maps, stack);
+	size_t count = map ? (map->end - stack) / sizeof(*words) : 0;
+	int is_outside;
+
+	if (!is_none_of_malloc(remote_regs_call_number(&remote->saved)) || !count ||
+	    count > STACK_WORDS_MAX)
+		return 0;
+	words = malloc(count * sizeof(*words));
+	is_outside = words && !remote_thread_read(remote, stack, words, count * sizeof(*words));
+	for (size_t i = 0; is_outside && i < count; i++) {
+		if (!remote_is_signal_frame(words + i, count - i, &pc, &below) ||
+		    !is_code(maps, words[i]) || !is_code(maps, pc))
+			continue;
+		/* one that has returned looks the same as long as nothing was written over it */
+		is_outside = !interrupts(remote, glibc, pc, below);
+	}
+	free(words);
+	return is_outside;
+}
+
+enum startup inject_startup_read(pid_t tid, int mem_fd, const struct glibc *glibc)
+{
+	uint64_t words[STARTUP_WORDS], stack = target_first_stack(tid);
+
+	if (!stack)
+		return STARTUP_LOADING; /* no telling */
+	stack -= STARTUP_WORDS_BELOW * sizeof(words[0]);
+	if (pread(mem_fd, words, sizeof(words), (off_t)stack) != sizeof(words))
+		return STARTUP_OVER; /* only the program itself gives that stack away */
+	return start_stage_find(words, glibc->entry, glibc->loader_entry);
+}
+
+/*
+ * Does it run in its parent's memory? The child of a vfork(2) or posix_spawn(3), until it executes.
+ */
+static int startup_in_parent(pid_t pid, pid_t parent)
+{
+	return !syscall(SYS_kcmp, pid, parent, KCMP_VM, 0, 0);
+}
 #define REMOTE_WAIT_MS 3000 /* for a thread that can be borrowed */
 #define TRACED_WAIT_MS 1000 /* another tool may just be doing the same */
 #define LOAD_WAIT_MS 10000
@@ -204,7 +320,7 @@ static int in_malloc(const struct remote_thread *remote, const struct glibc *gli
 static int started(const struct thread_search *search, const struct remote_thread *remote)
 {
 	const struct injection *injection = search->data;
-	enum startup phase = startup_read(remote->tid, remote->mem, &injection->glibc);
+	enum startup phase = inject_startup_read(remote->tid, remote->mem, &injection->glibc);
 
 	return phase == STARTUP_OVER ||
 	       (phase == STARTUP_CONSTRUCTING && search->tries >= TRIES_STRICT);

@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 #include <sys/types.h>
+#include "arch/start_stage.h"
+#include "base/maps.h"
+#include "target/process/glibc.h"
+#include "target/process/remote_thread.h"
 
 /*
  * What the agent's library offers: int waymark_agent_loaded(const char *socket_dir); 0 or an error.
@@ -46,5 +50,11 @@ int injector_try(pid_t pid, const char *agent_path, const char *socket_dir, char
  */
 int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, int is_trial,
 		char *detail, size_t detail_bytes);
+
+/*
+ * How far the start of a process has come that the caller traces; `tid` is a thread of it. Until it
+ * is over, the dynamic loader works without its locks: it takes the process for its own.
+ */
+enum startup inject_startup_read(pid_t tid, int mem_fd, const struct glibc *glibc);
 
 #endif

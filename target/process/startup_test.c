@@ -3,7 +3,7 @@
  * A program is stepped through its start, from one system call to the next, and looked at each
  * time.
  */
-#include "target/process/startup.h"
+#include "target/process/inject.h"
 #include "target/process/testing/subject.h"
 
 #include <criterion/criterion.h>
@@ -39,7 +39,7 @@ static void look(struct steps *steps)
 	cr_assert(mem >= 0 && !maps_read(&maps, steps->pid));
 	err = glibc_read(&glibc, steps->pid, &maps, mem, (struct detail){ 0 });
 	if (!err) {
-		phase = startup_read(steps->pid, mem, &glibc);
+		phase = inject_startup_read(steps->pid, mem, &glibc);
 		cr_assert_geq(phase, steps->phase, "back from %d to %d", steps->phase, phase);
 		steps->phase = phase;
 		steps->reported[phase]++;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * As the agent's own janitor (inside/detour/seize_threads.c), from outside: passes over the threads
- * seize those that are not seized yet, until one finds none and the kernel's count says so too.
+ * As the agent's own janitor (inside/detour/janitor_process.c), from outside: passes over the
+ * threads seize those that are not seized yet, until one finds none and the kernel's count says so
+ * too.
  */
 #include "target/process/stopper_halt.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Whether debug registers fire: a known access, and the count that it must leave. */
 #include "target/trial/simulate.h"
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <errno.h>
 #include <immintrin.h>

@@ -6,7 +6,7 @@
  * detour's have not: the next one begins elsewhere.
  */
 #include "target/process/ticks.h"
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <errno.h>
 #include <fcntl.h>

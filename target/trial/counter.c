@@ -4,7 +4,7 @@
  * and not only whether the kernel opens them. Some virtual machines have counters that stay at 0.
  */
 #include "base/tracefs.h"
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

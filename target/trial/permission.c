@@ -3,7 +3,7 @@
  * Permissions and settings, which each command tries again: files in memory, changed and new code,
  * perf events, ptrace(2). A call that the kernel refuses is a failure, with the name of its errno.
  */
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  * does not see them.
  */
 #include "target/trial/simulate.h"
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
  * one comes an instruction late.
  */
 #include "target/trial/simulate.h"
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <errno.h>
 #include <signal.h>

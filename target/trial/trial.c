@@ -2,7 +2,7 @@
 #include "target/process/ticks.h"
 #include "target/trial/result_cache.h"
 #include "target/trial/simulate.h"
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <errno.h>
 #include <pthread.h>

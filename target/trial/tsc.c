@@ -5,7 +5,7 @@
  */
 #include "target/process/ticks.h"
 #include "target/trial/simulate.h"
-#include "target/trial/trial_own.h"
+#include "target/trial/trial_groups.h"
 
 #include <cpuid.h>
 #include <errno.h>

@@ -2,31 +2,951 @@
 /* What a process that is recorded by hardware stops for, and when its buffers are drained. */
 #include "record/trail/hardware/hardware.h"
 
-#include "record/trail/hardware/hardware_own.h"
+#include "base/array.h"
+#include "record/perf/perf_record.h"
+#include "record/perf/ring.h"
+#include "record/trail/hardware/bts.h"
+#include "record/trail/hardware/kernel_codes.h"
+#include "record/trail/hardware/pt.h"
+#include "record/trail/hardware/weave.h"
+#include "record/trail/launch_gate.h"
+#include "record/trail/modules.h"
+#include "target/process/reach.h"
+#include "target/process/target.h"
 #include "target/process/ticks.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <x86intrin.h>
 
-#define POLL_NS 1000000 /* buffers take much longer to fill */
+struct hardware_thread {
+	struct hardware_thread *next;
+	pid_t tid;
+	uint64_t gone_ns; /* since then wait(2) knows none of that id; 0: it does */
+	int is_begun;	  /* it stopped for us once */
+	int is_stopped;	  /* and has not been let go */
+	struct sink_thread *trail;
+	struct weave weave;
+
+	/* the buffers; fd < 0: none, the thread is not recorded */
+	int fd;
+	struct perf_event_mmap_page *page;
+	uint8_t *area; /* AUX */
+	struct ring ring;
+	uint64_t ring_bytes, area_bytes;
+	uint64_t area_ticks;   /* of the last record of the area */
+	uint64_t depart_ticks; /* it lost the processor then; 0: it has it */
+
+	/* of Intel PT: packets that are not decoded yet */
+	uint8_t *held;
+	size_t count, room;
+	struct pt_switch *switches;
+	size_t switch_count, switch_room;
+	struct pt_place place;
+	struct pt_clock clock;
+};
+
+struct hardware {
+	pid_t pid;
+	int is_single; /* one thread alone, and none that it starts */
+	enum origin origin;
+	struct trail_sink *sink;
+	struct hardware_options options;
+	const struct perf_calls *perf;
+	struct perf_event_attr attr;
+	struct modules modules;
+	struct process_codes codes;
+	struct kernel_codes *kernel; /* NULL: user code alone is recorded */
+	struct hardware_thread *threads;
+	uint16_t family; /* of the processor */
+	uint8_t model, stepping;
+	int is_waiting; /* launched, and nothing of it has run */
+	/* another program's code is mapped: what was stored before is not of it */
+	int is_executing;
+	int maps_changed; /* code was mapped since codes were renewed */
+	struct hardware_result result;
+	unsigned int noted; /* NOTE_* */
+	int error;
+};
+
+/* Notes for the result's detail: each once. */
+enum hardware_note {
+	NOTE_ERROR = 1,	 /* of decoding */
+	NOTE_THREAD = 2, /* one that is not recorded */
+	NOTE_BUFFER = 4, /* a smaller one than was asked for */
+	NOTE_KERNEL = 8, /* it is asked for, and can't be had */
+};
+
+/* ---- hardware_thread.c ---- */
+
+/* ---- hardware_hold.c ---- */
+
+static void hardware_failed(struct hardware *hardware, int err);
+static void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form,
+			  ...);
+static void hardware_renew(struct hardware *hardware);
+static void hardware_thread_close(struct hardware *hardware, struct hardware_thread *thread);
+static void hardware_thread_event(struct hardware *hardware, struct hardware_thread *thread,
+				  enum trail_event kind, uint64_t at, uint64_t first,
+				  uint64_t second);
+static int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread);
+static void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *thread);
+static void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread,
+				   uint64_t at);
+
+/* How a process is taken that hardware records, and let go. */
+
+#define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+#define CLOSE_NS UINT64_C(2000000000)
+#define POLL_NS 100000
+#define ATTACH_ROUNDS 20
+#define PAGE 4096u
+
+/* ---- threads ---- */
+
+static struct hardware_thread *hardware_thread_add(struct hardware *hardware, pid_t tid)
+{
+	struct hardware_thread *thread;
+
+	for (thread = hardware->threads; thread; thread = thread->next)
+		if (thread->tid == tid)
+			return thread;
+	thread = calloc(1, sizeof(*thread));
+	if (!thread) {
+		hardware_failed(hardware, -ENOMEM);
+		return NULL;
+	}
+	thread->tid = tid;
+	thread->fd = -1;
+	thread->next = hardware->threads;
+	hardware->threads = thread;
+	return thread;
+}
+
+static void hardware_thread_remove(struct hardware *hardware, struct hardware_thread *thread)
+{
+	struct hardware_thread **at = &hardware->threads;
+
+	while (*at != thread)
+		at = &(*at)->next;
+	*at = thread->next;
+	hardware_thread_settle(hardware, thread);
+	hardware_thread_close(hardware, thread);
+	free(thread);
+}
+
+/* ---- begin ---- */
+
+/* For libipt's errata: Intel SDM, CPUID leaf 1, EAX. */
+static void processor_read(struct hardware *hardware)
+{
+	uint32_t eax = 1, ebx, ecx = 0, edx, family, model;
+
+	__asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+	family = eax >> 8 & 0xf;
+	model = eax >> 4 & 0xf;
+	if (family == 6 || family == 15)
+		model |= (eax >> 16 & 0xf) << 4;
+	if (family == 15)
+		family += eax >> 20 & 0xff;
+	hardware->family = (uint16_t)family;
+	hardware->model = (uint8_t)model;
+	hardware->stepping = eax & 0xf;
+}
+
+static int is_size(uint64_t bytes)
+{
+	return bytes >= PAGE && !(bytes & (bytes - 1));
+}
+
+static const char *root_of(const struct hardware *hardware)
+{
+	return hardware->options.machine.root ? hardware->options.machine.root : "";
+}
+
+/*
+ * Include the kernel's branches, if requested and if its code can be read: without the code we
+ * could not follow them.
+ */
+static int kernel_open(struct hardware *hardware)
+{
+	int err;
+
+	if (!hardware->options.has_kernel)
+		return 0;
+	err = kernel_codes_open(&hardware->kernel, root_of(hardware));
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		hardware_note(hardware, NOTE_KERNEL,
+			      "what ran in the kernel is a gap: /proc/kcore: %s; %s",
+			      strerror(-err),
+			      err == -ENOENT
+				      ? "this kernel, or container, has none"
+				      : "root, or CAP_SYS_RAWIO, can read it, unless the kernel is "
+					"locked down");
+		return 0;
+	}
+	hardware->attr.exclude_kernel = 0;
+	return 0;
+}
+
+static int hardware_new(struct hardware **out, struct trail_sink *sink, enum origin origin,
+			const struct hardware_options *options, char *detail, size_t bytes)
+{
+	struct origin_state states[ORIGINS];
+	struct hardware *hardware;
+	int err;
+
+	*out = NULL;
+	if (bytes)
+		detail[0] = '\0';
+	hardware = calloc(1, sizeof(*hardware));
+	if (!hardware)
+		return -ENOMEM;
+	if (options)
+		hardware->options = *options;
+	if (!hardware->options.buffer_bytes)
+		hardware->options.buffer_bytes = HARDWARE_BUFFER_DEFAULT;
+	if (!hardware->options.held_bytes)
+		hardware->options.held_bytes = HARDWARE_HELD_DEFAULT;
+	hardware->origin = origin;
+	hardware->sink = sink;
+	hardware->perf = hardware->options.machine.perf ? hardware->options.machine.perf
+							: &perf_kernel;
+	origins_look(states, &hardware->options.machine);
+	if (hardware->options.has_kernel)
+		origins_need_kernel(states, &hardware->options.machine);
+	err = states[origin].error;
+	if (err && bytes)
+		snprintf(detail, bytes, "%s", states[origin].detail);
+	if (!err)
+		err = origin_attr(&hardware->attr, origin, &hardware->options.machine, detail,
+				  bytes);
+	if (!err && !is_size(hardware->options.buffer_bytes))
+		err = -EINVAL;
+	if (!err)
+		err = kernel_open(hardware);
+	if (err) {
+		free(hardware);
+		return err;
+	}
+	hardware->attr.mmap = hardware->attr.mmap2 = 1;
+	hardware->attr.comm = hardware->attr.comm_exec = 1;
+	processor_read(hardware);
+	*out = hardware;
+	return 0;
+}
+
+static int trail_begin(struct hardware *hardware)
+{
+	int err = hardware->sink->calls->begin(hardware->sink, hardware->pid);
+
+	hardware->modules.sink = hardware->sink;
+	codes_of_process_init(&hardware->codes, hardware->pid, hardware->kernel);
+	if (!err)
+		err = codes_of_process_renew(&hardware->codes, 0);
+	if (!err && hardware->kernel)
+		err = kernel_modules_note(hardware->kernel, hardware->sink, root_of(hardware));
+	return err ? err : modules_note(&hardware->modules, hardware->pid);
+}
+
+/* ---- launch ---- */
+
+/* The process is stopped before its first instruction. */
+static int take_first(struct hardware *hardware)
+{
+	struct hardware_thread *thread = hardware_thread_add(hardware, hardware->pid);
+	struct user_regs_struct regs;
+	int err;
+
+	if (!thread)
+		return -ENOMEM;
+	thread->is_begun = thread->is_stopped = 1;
+	err = hardware_thread_open(hardware, thread);
+	if (!err && ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) < 0)
+		err = -errno;
+	if (err)
+		return err;
+	hardware_thread_stands(hardware, thread, regs.rip);
+	hardware->is_waiting = 1;
+	return hardware->error;
+}
+
+static void end_child(struct hardware *hardware)
+{
+	int status, got;
+
+	kill(hardware->pid, SIGKILL);
+	do { /* one that is ending stops for us, and can't be killed there */
+		ptrace(PTRACE_CONT, hardware->pid, 0, 0);
+		got = waitpid(hardware->pid, &status, __WALL);
+	} while (got > 0 && WIFSTOPPED(status));
+	while (hardware->threads)
+		hardware_thread_remove(hardware, hardware->threads);
+}
+
+int hardware_take(struct hardware **out, struct trail_sink *sink, enum origin origin,
+		  const struct hardware_options *options, pid_t pid, int gate, char *detail,
+		  size_t bytes)
+{
+	int err = hardware_new(out, sink, origin, options, detail, bytes);
+	struct hardware *hardware = *out;
+
+	if (err)
+		return err;
+	hardware->pid = pid;
+	err = gate_await(gate, pid, OPTIONS);
+	if (!err)
+		err = trail_begin(hardware);
+	if (!err)
+		err = take_first(hardware);
+	if (!err)
+		return 0;
+	end_child(hardware);
+	hardware_close(hardware);
+	*out = NULL;
+	return err;
+}
+
+/* ---- attach ---- */
+
+/*
+ * Seize the threads that are there and were not seized yet. Returns whether others may be there, or
+ * the error that ended it.
+ */
+static int seize_all(struct hardware *hardware, pid_t only)
+{
+	int options = only ? OPTIONS & ~PTRACE_O_TRACECLONE : OPTIONS;
+	pid_t *tids;
+	int count = target_threads(hardware->pid, &tids), has_more = 0, err = count < 0 ? count : 0;
+
+	for (int i = 0; i < count && !err; i++) {
+		pid_t tid = tids[i];
+
+		if ((only && tid != only) || reach_is_agents(hardware->pid, tid))
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
+			/* EPERM: of one that is ours already too */
+			err = errno == ESRCH || (errno == EPERM && hardware->threads) ? 0 : -errno;
+			continue;
+		}
+		has_more = 1;
+		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+		hardware_thread_add(hardware, tid);
+	}
+	if (!err && !only && !target_threads_are(hardware->pid, tids, count))
+		has_more = 1;
+	free(tids);
+	return err ? err : has_more;
+}
+
+int hardware_attach(struct hardware **out, struct trail_sink *sink, enum origin origin,
+		    const struct hardware_options *options, pid_t pid, pid_t only, char *detail,
+		    size_t bytes)
+{
+	int err = hardware_new(out, sink, origin, options, detail, bytes), found = 1;
+	struct hardware *hardware = *out;
+
+	if (err)
+		return err;
+	hardware->pid = pid;
+	hardware->is_single = only != 0;
+	err = trail_begin(hardware);
+	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
+		found = seize_all(hardware, only);
+	err = err ? err : found < 0 ? found : hardware->error;
+	if (!err && hardware->threads)
+		return 0;
+	hardware_close(hardware);
+	*out = NULL;
+	return err ? err : -ESRCH;
+}
+
+/* ---- close ---- */
+
+/* Stop a thread, unless it ends. 1: it is stopped; *signal is what it is about to get. */
+static int stop(struct hardware *hardware, struct hardware_thread *thread, uint64_t end_ns,
+		int *signal)
+{
+	unsigned long tid = 0;
+	int status;
+
+	*signal = 0;
+	if (thread->is_stopped)
+		return 1;
+	ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0);
+	while (ticks_monotonic_ns() < end_ns) {
+		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
+
+		if (got < 0 || (got > 0 && !WIFSTOPPED(status)))
+			return 0;
+		if (got > 0 && status >> 16 == PTRACE_EVENT_CLONE &&
+		    !ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &tid))
+			hardware_thread_add(hardware, (pid_t)tid); /* to be let go too */
+		if (got > 0 && !(status >> 16))
+			*signal = WSTOPSIG(status);
+		if (got > 0)
+			return 1;
+		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+	}
+	return 0;
+}
+
+int hardware_let_go(struct hardware *hardware)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + CLOSE_NS;
+	int signal;
+
+	if (hardware->threads)
+		hardware_renew(hardware);
+	while (hardware->threads) {
+		struct hardware_thread *thread = hardware->threads;
+		int is_stopped = stop(hardware, thread, end_ns, &signal);
+
+		hardware_thread_settle(hardware, thread);
+		if (is_stopped)
+			hardware_thread_event(hardware, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
+		ptrace(PTRACE_DETACH, thread->tid, 0, signal);
+		hardware_thread_remove(hardware, thread);
+	}
+	return hardware->error;
+}
+
+int hardware_close(struct hardware *hardware)
+{
+	int err;
+
+	if (!hardware)
+		return 0;
+	err = hardware_let_go(hardware);
+	modules_release(&hardware->modules);
+	codes_of_process_release(&hardware->codes);
+	kernel_codes_close(hardware->kernel);
+	free(hardware);
+	return err;
+}
+
+/* A thread's buffers: opened, drained, woven. */
+
+#define RING_BYTES (16u * PAGE) /* of records; branches are in the AUX area */
+
+/* ---- open ---- */
+
+static int ring_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
+{
+	void *memory;
+	int err = hardware->perf->map(&memory, PAGE + bytes, 1, thread->fd, 0);
+
+	if (err)
+		return err;
+	thread->page = memory;
+	thread->ring_bytes = bytes;
+	return ring_init(&thread->ring, thread->page, (const uint8_t *)memory + PAGE, bytes);
+}
+
+static int area_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
+{
+	void *memory;
+	int err;
+
+	thread->page->aux_offset = PAGE + thread->ring_bytes;
+	thread->page->aux_size = bytes;
+	/* what we may not write, the kernel writes over: that is its overwrite mode */
+	err = hardware->perf->map(&memory, bytes, !hardware->options.keeps_newest, thread->fd,
+				  thread->page->aux_offset);
+	thread->area = err ? NULL : memory;
+	thread->area_bytes = err ? 0 : bytes;
+	return err;
+}
+
+static void buffers_unmap(struct hardware *hardware, struct hardware_thread *thread)
+{
+	if (thread->area)
+		hardware->perf->unmap(thread->area, thread->area_bytes);
+	if (thread->page)
+		hardware->perf->unmap(thread->page, PAGE + thread->ring_bytes);
+	ring_release(&thread->ring);
+	thread->area = NULL;
+	thread->page = NULL;
+	thread->ring_bytes = thread->area_bytes = 0;
+}
+
+static int buffers_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
+{
+	int err = ring_map(hardware, thread, bytes < RING_BYTES ? bytes : RING_BYTES);
+
+	if (!err)
+		err = area_map(hardware, thread, bytes);
+	if (err)
+		buffers_unmap(hardware, thread);
+	return err;
+}
+
+/*
+ * Try half as much each time that the kernel refuses a buffer: EPERM, if it is more locked memory
+ * than this user may have (perf_mmap() of the kernel); ENOMEM, also if BTS needs contiguous memory,
+ * and no piece of that size is free.
+ */
+static int buffers_map_what_fits(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t wanted = hardware->options.buffer_bytes, bytes = wanted;
+	int err, first = 0;
+
+	while ((err = buffers_map(hardware, thread, bytes)) != 0) {
+		if ((err != -EPERM && err != -ENOMEM) || bytes / 2 < HARDWARE_BUFFER_MIN)
+			break;
+		first = first ? first : err;
+		bytes /= 2;
+	}
+	if (!err && first)
+		hardware_note(
+			hardware, NOTE_BUFFER,
+			"thread %d has a buffer of %" PRIu64 " KiB instead of %" PRIu64 ": %s",
+			(int)thread->tid, bytes >> 10, wanted >> 10,
+			first == -EPERM ? "raise kernel.perf_event_mlock_kb or ulimit -l, or give "
+					  "waymark CAP_IPC_LOCK, for all of it"
+					: "the kernel has no more memory in one piece");
+	return err == -EPERM ? -WM_E_MEMORY_LIMIT : err;
+}
+
+/*
+ * time_zero is of perf's own clock, which is not ours, and is not there with use_clockid: so the
+ * two are read together here. Rates are given as for time_zero: arch_perf_update_userpage() of the
+ * kernel.
+ */
+static void clock_read(struct hardware_thread *thread)
+{
+	const struct perf_event_mmap_page *page = thread->page;
+	/*
+	 * first: where we are kept from reading the other, all times are later, and so still true
+	 */
+	uint64_t tsc = __rdtsc();
+
+	if (!page->cap_user_time || page->time_shift > 63)
+		return;
+	thread->clock = (struct pt_clock){ .ticks = ticks_monotonic_ns(),
+					   .tsc = tsc,
+					   .mult = page->time_mult,
+					   .shift = page->time_shift };
+}
+
+void hardware_holds(const struct hardware *hardware, uint64_t *bytes, uint64_t *descriptors)
+{
+	*bytes = *descriptors = 0;
+	for (const struct hardware_thread *t = hardware->threads; t; t = t->next) {
+		*bytes += t->page ? PAGE + t->ring_bytes + t->area_bytes : 0;
+		*descriptors += t->fd >= 0;
+	}
+}
+
+static void buffers_release(struct hardware *hardware, struct hardware_thread *thread)
+{
+	buffers_unmap(hardware, thread);
+	if (thread->fd >= 0)
+		hardware->perf->close(thread->fd);
+	thread->fd = -1;
+}
+
+static int buffers_open(struct hardware *hardware, struct hardware_thread *thread)
+{
+	struct perf_event_attr attr = hardware->attr;
+	int err;
+
+	thread->fd = hardware->perf->open(&attr, thread->tid);
+	if (thread->fd < 0)
+		return thread->fd == -EBUSY ? -WM_E_PERF_TAKEN : thread->fd;
+	err = buffers_map_what_fits(hardware, thread);
+	if (!err)
+		clock_read(thread);
+	if (!err)
+		err = hardware->perf->control(thread->fd, PERF_EVENT_IOC_ENABLE);
+	if (err)
+		buffers_release(hardware, thread);
+	return err;
+}
+
+/*
+ * Have it recorded from now on, its trail begun. 0; or why there is no buffer: then its trail says
+ * that it runs unrecorded.
+ */
+static int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread)
+{
+	char comm[16];
+	uint64_t now = ticks_monotonic_ns();
+	int err;
+
+	target_comm(thread->tid, thread->tid, comm);
+	hardware_failed(hardware, hardware->sink->calls->thread_begin(
+					  hardware->sink, &thread->trail, thread->tid, comm,
+					  origin_kind(hardware->origin), now));
+	if (!thread->trail)
+		return hardware->error;
+	err = weave_init(&thread->weave, hardware->sink, thread->trail, &hardware->codes.codes);
+	hardware_failed(hardware, err);
+	thread->weave.ticks = thread->area_ticks = now;
+	err = err ? err : buffers_open(hardware, thread);
+	if (!err || !thread->weave.seen)
+		return err;
+	hardware->result.unrecorded++;
+	hardware_note(hardware, NOTE_THREAD, "thread %d is not recorded: %s", (int)thread->tid,
+		      wm_error_text(err));
+	hardware_failed(hardware,
+			weave_event(&thread->weave, TRAIL_GAP, 0, TRAIL_GAP_SUSPENDED, 0));
+	return err;
+}
+
+/* BTS records branches and nothing else, so it helps to know where the thread begins. */
+static void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread,
+				   uint64_t at)
+{
+	/* where the kernel is recorded, that is where it is */
+	if (hardware->kernel)
+		return;
+	if (hardware->origin == ORIGIN_BTS)
+		weave_stand(&thread->weave, at);
+}
+
+/* Both are settled. Continue the kernel's recording of one thread as the other's. */
+static void hardware_thread_take_over(struct hardware *hardware, struct hardware_thread *thread,
+				      struct hardware_thread *from)
+{
+	buffers_release(hardware, thread);
+	thread->fd = from->fd;
+	thread->page = from->page;
+	thread->area = from->area;
+	thread->ring = from->ring;
+	thread->ring_bytes = from->ring_bytes;
+	thread->area_bytes = from->area_bytes;
+	thread->clock = from->clock;
+	from->fd = -1;
+	from->page = NULL;
+	from->area = NULL;
+	from->ring = (struct ring){ 0 };
+}
+
+/* ---- Intel PT's packets ---- */
+
+static void pt_settle(struct hardware *hardware, struct hardware_thread *thread)
+{
+	struct pt_outcome outcome = { 0 };
+	struct pt_stream stream = {
+		.bytes = thread->held,
+		.count = thread->count,
+		.family = hardware->family,
+		.model = hardware->model,
+		.stepping = hardware->stepping,
+		.clock = thread->clock,
+		.end_ticks = ticks_monotonic_ns(),
+		.switches = thread->switches,
+		.switch_count = thread->switch_count,
+		.place = &thread->place,
+	};
+
+	hardware_failed(hardware, pt_decode(&thread->weave, &stream, &outcome));
+	if (outcome.errors)
+		hardware_note(hardware, NOTE_ERROR, "%s", outcome.first);
+	hardware->result.errors += outcome.errors;
+	thread->count = thread->switch_count = 0;
+}
+
+/* Room for more packets: where too many are held, what there is is decoded first. */
+static uint8_t *pt_room(struct hardware *hardware, struct hardware_thread *thread, uint64_t count)
+{
+	if (thread->count && thread->count + count > hardware->options.held_bytes)
+		pt_settle(hardware, thread);
+	if (array_grow(&thread->held, &thread->room, thread->count + count, 1)) {
+		hardware_failed(hardware, -ENOMEM);
+		return NULL;
+	}
+	return thread->held + thread->count;
+}
+
+/* ---- records ---- */
+
+/* The following code ran between these times. Without times: now. */
+static void code_time(struct hardware *hardware, uint64_t from, uint64_t to)
+{
+	hardware->codes.codes.time(&hardware->codes.codes, from, to);
+}
+
+static void lost(struct hardware *hardware, struct hardware_thread *thread)
+{
+	if (hardware->origin == ORIGIN_PT)
+		pt_settle(hardware, thread);
+	hardware_failed(hardware, weave_lost(&thread->weave));
+}
+
+static void take_area(struct hardware *hardware, struct hardware_thread *thread, uint64_t offset,
+		      uint64_t count)
+{
+	uint64_t bytes = thread->area_bytes;
+	uint8_t *to;
+
+	if (count > bytes) { /* no kernel says so */
+		lost(hardware, thread);
+		return;
+	}
+	to = pt_room(hardware, thread, count);
+	if (!to)
+		return;
+	ring_aux_copy(to, thread->area, bytes, offset, count);
+	if (hardware->origin == ORIGIN_PT)
+		thread->count += count;
+	else
+		hardware_failed(hardware, bts_take(&thread->weave, to, count));
+}
+
+/* Space of the area, and the flags of include/uapi/linux/perf_event.h, PERF_AUX_FLAG_*. */
+static void on_area(struct hardware *hardware, struct hardware_thread *thread,
+		    const struct perf_record *record)
+{
+	/* in overwrite mode it is taken at the end, with all that is in it */
+	if (!thread->area || hardware->options.keeps_newest)
+		return;
+	if (record->aux_flags & (PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION))
+		lost(hardware, thread);
+	if (hardware->origin == ORIGIN_BTS)
+		code_time(hardware, thread->area_ticks, record->time);
+	thread->area_ticks = record->time;
+	take_area(hardware, thread, record->aux_offset, record->aux_bytes);
+	ring_aux_consume(thread->page, record->aux_offset + record->aux_bytes);
+	if (record->aux_flags & PERF_AUX_FLAG_TRUNCATED) {
+		lost(hardware, thread);
+		/*
+		 * perf_aux_output_end() has disabled it, or will: only the reader that made room
+		 * can enable it again
+		 */
+		hardware->perf->control(thread->fd, PERF_EVENT_IOC_DISABLE);
+	}
+	/*
+	 * so it does where it found no room at all, and says nothing of it: perf_aux_output_begin()
+	 */
+	hardware_failed(hardware, hardware->perf->control(thread->fd, PERF_EVENT_IOC_ENABLE));
+}
+
+/*
+ * Branches from before a switch out come behind the record of that switch, and before the record of
+ * the switch in: __perf_event_task_sched_out() of the kernel.
+ */
+static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
+		      const struct perf_record *record)
+{
+	struct weave *weave = &thread->weave;
+	uint64_t at = weave->is_at && !weave->is_away ? weave->at : 0, now = record->time;
+
+	if (record->misc & PERF_RECORD_MISC_SWITCH_OUT) {
+		thread->depart_ticks = record->time;
+		return;
+	}
+	if (!thread->depart_ticks)
+		return;
+	if (hardware->origin == ORIGIN_PT) {
+		if (array_grow(&thread->switches, &thread->switch_room, thread->switch_count + 1,
+			       sizeof(*thread->switches)))
+			hardware_failed(hardware, -ENOMEM);
+		else
+			thread->switches[thread->switch_count++] = (struct pt_switch){
+				thread->count, thread->depart_ticks, now
+			};
+	} else {
+		if (weave->ticks < thread->depart_ticks)
+			weave->ticks = thread->depart_ticks;
+		hardware_failed(hardware, weave_event(weave, TRAIL_DEPART, at, 0, 0));
+		if (weave->ticks < now)
+			weave->ticks = now;
+		hardware_failed(hardware, weave_event(weave, TRAIL_ARRIVE, at, 0, 0));
+	}
+	thread->depart_ticks = 0;
+}
+
+/* New code is mapped there. It may be replaced before we have read the process's map. */
+static void on_mapping(struct hardware *hardware, const struct perf_record *record)
+{
+	const struct codes_piece piece = { .start = record->start,
+					   .end = record->start + record->bytes,
+					   .offset = record->offset,
+					   .inode = record->inode,
+					   .device = record->device };
+	int is_file = record->text && record->text[0] == '/' && !(record->prot & PROT_WRITE);
+
+	if (hardware->is_executing)
+		return;
+	hardware->maps_changed = 1;
+	if (record->type != PERF_RECORD_MMAP2 || !(record->prot & PROT_EXEC) ||
+	    piece.end <= piece.start || piece.start >= TRAIL_KERNEL)
+		return;
+	hardware_failed(hardware,
+			codes_of_process_mapped(&hardware->codes, &piece,
+						is_file ? record->text : NULL, record->time));
+}
+
+static void on_record(struct hardware *hardware, struct hardware_thread *thread,
+		      const struct perf_record *record)
+{
+	switch (record->type) {
+	case PERF_RECORD_AUX:
+		on_area(hardware, thread, record);
+		break;
+	case PERF_RECORD_SWITCH:
+		on_switch(hardware, thread, record);
+		break;
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+	case PERF_RECORD_THROTTLE:
+		lost(hardware, thread);
+		break;
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		on_mapping(hardware, record);
+		break;
+	case PERF_RECORD_COMM: /* begin_new_exec() of the kernel: before it maps anything */
+		hardware->is_executing |= !!(record->misc & PERF_RECORD_MISC_COMM_EXEC);
+		break;
+	default: /* ITRACE_START, FORK, EXIT: ptrace(2) has reported these */
+		break;
+	}
+}
+
+/* Take what has been stored. */
+static void hardware_thread_drain(struct hardware *hardware, struct hardware_thread *thread)
+{
+	const struct perf_event_header *header;
+	struct perf_record record;
+	int got;
+
+	if (thread->fd < 0)
+		return;
+	while ((got = ring_next(&thread->ring, &header)) && !hardware->error) {
+		if (got < 0 || perf_record_read(&record, header, hardware->attr.sample_type))
+			lost(hardware, thread);
+		else
+			on_record(hardware, thread, &record);
+	}
+}
+
+/* Its end was written to: no record of BTS is of zeros, and of packets no more than a few are. */
+static int has_gone_round(const uint8_t *area, uint64_t bytes)
+{
+	for (uint64_t i = bytes - BTS_RECORD_BYTES; i < bytes; i++)
+		if (area[i])
+			return 1;
+	return 0;
+}
+
+/*
+ * In overwrite mode: all of the area, from the oldest on. Unwritten parts are zeros, which are
+ * padding.
+ */
+static void take_newest(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t bytes = thread->area_bytes, used = bytes, head;
+
+	head = __atomic_load_n(&thread->page->aux_head, __ATOMIC_ACQUIRE) % bytes;
+	/* bts_buffer_setup_aux(): whole records alone, from the beginning of the area */
+	if (hardware->origin == ORIGIN_BTS)
+		used = bytes - bytes % BTS_RECORD_BYTES;
+	if (head > used)
+		head = used;
+	if (has_gone_round(thread->area, used))
+		lost(hardware, thread);
+	take_area(hardware, thread, head, used - head);
+	take_area(hardware, thread, 0, head);
+}
+
+/* The same with all that is still to be decoded: the thread is stopped. */
+static void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t now;
+
+	if (thread->fd < 0)
+		return;
+	/* what the others have mapped it may have run */
+	for (struct hardware_thread *any = hardware->threads; any; any = any->next)
+		hardware_thread_drain(hardware, any);
+	hardware_thread_drain(hardware, thread);
+	if (hardware->options.keeps_newest && thread->area) {
+		hardware->perf->control(thread->fd, PERF_EVENT_IOC_DISABLE);
+		take_newest(hardware, thread);
+	}
+	if (hardware->origin == ORIGIN_PT)
+		pt_settle(hardware, thread);
+	code_time(hardware, 0, 0);
+	now = ticks_monotonic_ns();
+	if (thread->weave.ticks < now)
+		thread->weave.ticks = now;
+	hardware_failed(hardware, weave_flush(&thread->weave));
+}
+
+/* Something comes between; what was stored before is settled. */
+static void hardware_thread_event(struct hardware *hardware, struct hardware_thread *thread,
+				  enum trail_event kind, uint64_t at, uint64_t first,
+				  uint64_t second)
+{
+	uint64_t now = ticks_monotonic_ns();
+
+	if (!thread->trail)
+		return;
+	if (thread->weave.ticks < now)
+		thread->weave.ticks = now;
+	hardware_failed(hardware, weave_event(&thread->weave, kind, at, first, second));
+	if (kind == TRAIL_END)
+		buffers_release(hardware, thread); /* nothing comes behind it */
+}
+
+/* End its trail, release its buffers. */
+static void hardware_thread_close(struct hardware *hardware, struct hardware_thread *thread)
+{
+	buffers_release(hardware, thread);
+	if (thread->trail) {
+		hardware->result.blocks += thread->weave.blocks;
+		hardware->result.losses += thread->weave.losses;
+		hardware_failed(hardware,
+				hardware->sink->calls->thread_end(hardware->sink, thread->trail,
+								  ticks_monotonic_ns()));
+	}
+	weave_release(&thread->weave);
+	free(thread->held);
+	free(thread->switches);
+}
+
+/* Code may lie elsewhere now. */
+static void hardware_renew(struct hardware *hardware)
+{
+	hardware->maps_changed = 0;
+	if (hardware->is_executing)
+		return;
+	codes_of_process_renew(
+		&hardware->codes,
+		ticks_monotonic_ns()); /* a process that ends has none, and keeps what was known */
+	hardware_failed(hardware, modules_note(&hardware->modules, hardware->pid));
+}
+#define HARDWARE_POLL_NS 1000000 /* buffers take much longer to fill */
 #define SYSCALL_BYTES 2
 #define GONE_NS UINT64_C(1000000000)
 
-void hardware_failed(struct hardware *hardware, int err)
+/* Keep the first error. */
+static void hardware_failed(struct hardware *hardware, int err)
 {
 	if (err < 0 && !hardware->error)
 		hardware->error = err;
 }
 
-void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form, ...)
+static void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form, ...)
 {
 	char *detail = hardware->result.detail;
 	size_t room = sizeof(hardware->result.detail), used = strlen(detail);
@@ -230,7 +1150,7 @@ int hardware_run(struct hardware *hardware, unsigned int for_ms)
 	while (hardware->threads && !hardware->error) {
 		if (!look(hardware)) {
 			drain_all(hardware);
-			nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = HARDWARE_POLL_NS }, NULL);
 		}
 		if (ticks_monotonic_ns() >= end_ns)
 			break;

@@ -1,14 +1,195 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/soft/soft_reader_own.h"
-#include "record/trail/soft/soft_segment.h"
+#include "record/trail/soft/soft_reader.h"
 
 #include "base/array.h"
+#include "record/trail/soft/soft_segment.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+static int reader_begin(struct soft_reader *reader, uint32_t number);
+static void reader_end(struct soft_reader *reader, struct soft_thread *thread,
+		       const struct trail_between *end_with);
+static void reader_event(struct soft_reader *reader, struct soft_thread *thread,
+			 const struct trail_between *between, uint64_t ns);
+static int reader_failed(struct soft_reader *reader, int err);
+static void reader_finish(struct soft_reader *reader, uint32_t slot,
+			  const struct trail_between *end_with);
+static int reader_paths(struct soft_reader *reader);
+static void reader_rest(struct soft_reader *reader, uint32_t slot);
+static uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *thread,
+			    uint64_t ticks);
+
+/* What a reader knows of its process: its modules; it executes other programs, and goes. */
+
+/*
+ * The thread ran a path of that moment: no path is used when code that it is of has gone, so from
+ * here on the thread is in the later epoch. 0 or the sink's error.
+ */
+static int soft_reader_moment(struct soft_reader *reader, struct soft_thread *thread,
+			      uint32_t moment)
+{
+	const struct module_epochs *epochs = reader->source.epochs;
+	struct trail_sink *sink = reader->source.sink;
+
+	thread->moment = moment > thread->moment ? moment : thread->moment;
+	thread->has_moment = 1;
+	return epochs && sink->calls->since
+		       ? sink->calls->since(sink, thread->trail,
+					    module_epochs_after(epochs, thread->moment))
+		       : 0;
+}
+
+int soft_reader_init_child(struct soft_reader *reader, struct soft_reader *of, uint32_t first_id)
+{
+	*reader = (struct soft_reader){ .first = of->first };
+	if (!first_id)
+		return 0;
+	reader_paths(of);
+	return soft_paths_copy(&reader->source.paths, &of->source.paths, first_id);
+}
+
+/* Whether a slot has something. */
+static int has(const struct soft_reader *reader, uint32_t slot)
+{
+	uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, slot)->state,
+					 __ATOMIC_ACQUIRE);
+
+	return reader->threads[slot].is_begun || state == ENGINE_SLOT_LIVE ||
+	       state == ENGINE_SLOT_ENDED;
+}
+
+/* Whether a thread got the signal that `end` names, and had no handler for it. */
+static int is_killed(const struct soft_thread *thread, const struct trail_between *end)
+{
+	return thread->is_dying && thread->dying.values[0] == end->values[1];
+}
+
+/*
+ * A signal killed the process. Read all that its threads wrote: whether one of them got that
+ * signal.
+ */
+static int has_killed(struct soft_reader *reader, const struct trail_between *end)
+{
+	int killed = 0;
+
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
+		if (!has(reader, i) || reader_begin(reader, i))
+			continue;
+		reader_rest(reader, i);
+		killed |= is_killed(&reader->threads[i], end);
+	}
+	return killed;
+}
+
+int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	struct trail_between other;
+	int killed;
+
+	if (!reader->source.sink)
+		return reader->first->error;
+	soft_clock_look(&reader->first->clock);
+	reader_paths(reader);
+	killed = end_with && end_with->event == TRAIL_END && end_with->values[0] == TRAIL_KILLED &&
+		 has_killed(reader, end_with);
+	if (killed) {
+		other = *end_with;
+		other.values[0] = TRAIL_ENDED_WITH;
+	}
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++)
+		if (has(reader, i))
+			reader_finish(reader, i,
+				      killed && !is_killed(&reader->threads[i], end_with)
+					      ? &other
+					      : end_with);
+	soft_reader_drop_carried(reader, end_with);
+	return reader->first->error;
+}
+
+/* A trail that says no more than that it was not recorded. */
+static void begin_and_end(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
+	struct soft_source *source = &reader->source;
+	struct soft_thread thread = { 0 };
+
+	if (reader->first->error ||
+	    reader_failed(reader, source->sink->calls->thread_begin(
+					  source->sink, &source->carried, source->pid, source->comm,
+					  TRAIL_SOFT,
+					  reader_time(reader, &thread,
+						      soft_clock_latest(&reader->first->clock)))))
+		return;
+	source->carried_ns = thread.last_ns;
+	soft_reader_drop_carried(reader, end_with ? end_with : &gone);
+}
+
+int soft_reader_end(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	reader->first->killed_tid = 0;
+	soft_reader_finish(reader, end_with);
+	if (reader->source.sink && reader != reader->first && !reader->source.is_seen)
+		begin_and_end(reader, end_with);
+	return reader->first->error;
+}
+
+int soft_reader_executed(struct soft_reader *reader, pid_t former, pid_t tid, const char *comm)
+{
+	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	const struct trail_between left = { .event = TRAIL_EXEC };
+	const struct trail_between over = { .event = TRAIL_END, .values = { TRAIL_EXITED } };
+	struct soft_source *source = &reader->source;
+	struct soft_thread carried = { 0 };
+
+	soft_clock_look(&reader->first->clock);
+	reader_paths(reader);
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
+		if (!has(reader, i) || reader_begin(reader, i))
+			continue;
+		if ((pid_t)soft_channel_slot(reader->channel, i)->tid != former || carried.trail) {
+			reader_finish(reader, i, &over);
+			continue;
+		}
+		reader_rest(reader, i);
+		carried = reader->threads[i];
+		reader->threads[i] = (struct soft_thread){ 0 };
+	}
+	if (!carried.trail) {
+		reader_failed(reader,
+			      source->sink->calls->thread_begin(
+				      source->sink, &carried.trail, tid, comm, TRAIL_SOFT,
+				      reader_time(reader, &carried,
+						  soft_clock_latest(&reader->first->clock))));
+		reader_event(reader, &carried, &gap, carried.last_ns);
+	}
+	carried.has_left = 1; /* it has come to something */
+	reader_event(reader, &carried, &left, carried.last_ns);
+	source->is_seen = 1;
+	source->carried = carried.trail;
+	source->carried_ns = carried.last_ns;
+	soft_paths_renew(&source->paths);
+	memset(reader->threads, 0, reader->room * sizeof(*reader->threads));
+	reader->used = 0;
+	return reader->first->error;
+}
+
+void soft_reader_drop_carried(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	struct soft_source *source = &reader->source;
+	struct soft_thread thread = { .trail = source->carried, .last_ns = source->carried_ns };
+
+	source->carried = NULL;
+	if (!thread.trail)
+		return;
+	reader_event(reader, &thread, &gap, thread.last_ns);
+	reader_end(reader, &thread, end_with);
+	reader_failed(reader,
+		      source->sink->calls->thread_end(source->sink, thread.trail, thread.last_ns));
+}
 #define REMOVE_BYTES                                                                               \
 	(UINT64_C(1)                                                                               \
 	 << 20) /* from there on it is better to give the memory back than to clear it */
@@ -16,7 +197,8 @@
 #define NUMBERS_MAX (1u << 26)
 #define EVENT_WORDS (sizeof(struct engine_event) / sizeof(uint32_t))
 
-int reader_failed(struct soft_reader *reader, int err)
+/* The first error is kept, and returned. */
+static int reader_failed(struct soft_reader *reader, int err)
 {
 	if (err < 0 && !reader->first->error)
 		reader->first->error = err;
@@ -25,7 +207,9 @@ int reader_failed(struct soft_reader *reader, int err)
 
 /* ---- into the sink ---- */
 
-uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *thread, uint64_t ticks)
+/* No earlier than what the thread has. */
+static uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *thread,
+			    uint64_t ticks)
 {
 	uint64_t ns = soft_clock_ns(&reader->first->clock, ticks);
 
@@ -65,8 +249,8 @@ static struct trail_between ended_there(const struct soft_thread *thread,
 	return made;
 }
 
-void reader_event(struct soft_reader *reader, struct soft_thread *thread,
-		  const struct trail_between *between, uint64_t ns)
+static void reader_event(struct soft_reader *reader, struct soft_thread *thread,
+			 const struct trail_between *between, uint64_t ns)
 {
 	struct trail_between made;
 
@@ -102,7 +286,8 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 	put_between(reader, thread, between, ns);
 }
 
-void reader_lost(struct soft_reader *reader, struct soft_thread *thread)
+/* Something is missing here: thread->missing blocks, or an unknown number. */
+static void reader_lost(struct soft_reader *reader, struct soft_thread *thread)
 {
 	const struct trail_between lost = { .event = TRAIL_LOST, .values = { thread->missing } };
 
@@ -113,7 +298,11 @@ void reader_lost(struct soft_reader *reader, struct soft_thread *thread)
 	reader_event(reader, thread, &lost, thread->last_ns);
 }
 
-int reader_reach(struct soft_thread *thread, uint64_t number, uint64_t began_blocks)
+/*
+ * The thread continues with that segment. 1: something is missing before it; thread->missing has
+ * the blocks.
+ */
+static int reader_reach(struct soft_thread *thread, uint64_t number, uint64_t began_blocks)
 {
 	if (number == thread->next)
 		return 0;
@@ -219,8 +408,8 @@ static size_t ids_from(const uint32_t *words, size_t count)
 }
 
 /* 1: all of them; 0: from somewhere on they can't be, or mean nothing. */
-int reader_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
-		 size_t count, uint64_t end_ticks)
+static int reader_words(struct soft_reader *reader, struct soft_thread *thread,
+			const uint32_t *words, size_t count, uint64_t end_ticks)
 {
 	for (size_t at = 0; at < count && !reader->first->error && !thread->is_over;) {
 		size_t ids = ids_from(words + at, count - at), event = at + ids;
@@ -246,7 +435,7 @@ int reader_words(struct soft_reader *reader, struct soft_thread *thread, const u
  * 1: there was something, 0, or the first error. A child's log that breaks a rule is its own
  * affair: nothing of it means anything from then on.
  */
-int reader_paths(struct soft_reader *reader)
+static int reader_paths(struct soft_reader *reader)
 {
 	int had = reader->channel ? soft_paths_take(&reader->source.paths, reader->channel) : 0;
 
@@ -258,7 +447,8 @@ int reader_paths(struct soft_reader *reader)
 
 /* ---- segments ---- */
 
-int reader_is_drained(const struct soft_reader *reader)
+/* Whether segments are given back; else their thread overwrites them. */
+static int reader_is_drained(const struct soft_reader *reader)
 {
 	return reader->channel->sizes.policy != ENGINE_CYCLIC;
 }
@@ -289,7 +479,7 @@ static void put_part(struct soft_reader *reader, uint32_t slot)
 /* ---- threads ---- */
 
 /* 0; 1: it can't begin, or not yet; or the first error. */
-int reader_begin(struct soft_reader *reader, uint32_t number)
+static int reader_begin(struct soft_reader *reader, uint32_t number)
 {
 	const struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 	struct soft_thread *thread = &reader->threads[number];
@@ -330,7 +520,7 @@ static void end(struct soft_reader *reader, uint32_t number)
 }
 
 /* Segments that were left, in their order. How many. */
-int reader_drain(struct soft_reader *reader, uint32_t slot)
+static int reader_drain(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	struct soft_segment taken;
@@ -408,7 +598,7 @@ static int put_rest(struct soft_reader *reader, uint32_t slot, struct soft_segme
 }
 
 /* The segments from thread->next on, up to the newest: by their numbers, which are the target's. */
-void reader_rest(struct soft_reader *reader, uint32_t slot)
+static void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint64_t newest = 0, segments = 0, first;
@@ -446,8 +636,8 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 }
 
 /* Nobody writes for a thread any more: what its trail ends with. */
-void reader_end(struct soft_reader *reader, struct soft_thread *thread,
-		const struct trail_between *end_with)
+static void reader_end(struct soft_reader *reader, struct soft_thread *thread,
+		       const struct trail_between *end_with)
 {
 	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
 	const struct trail_between left = { .event = TRAIL_EXEC };
@@ -466,7 +656,8 @@ void reader_end(struct soft_reader *reader, struct soft_thread *thread,
 }
 
 /* A thread's trail, all of it. */
-void reader_finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with)
+static void reader_finish(struct soft_reader *reader, uint32_t slot,
+			  const struct trail_between *end_with)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 
@@ -506,7 +697,8 @@ static void reader_slot_free(const struct soft_reader *reader, uint32_t number)
 	soft_channel_give_slot(reader->channel, number);
 }
 
-int reader_take_slot(struct soft_reader *reader, uint32_t number)
+/* A slot, as soft_reader_take() does. How much there was. */
+static int reader_take_slot(struct soft_reader *reader, uint32_t number)
 {
 	struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 	uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
@@ -588,4 +780,170 @@ void soft_reader_release(struct soft_reader *reader)
 	free(reader->words);
 	reader->threads = NULL;
 	reader->words = NULL;
+}
+
+/* Fetch what the threads of an engine have written by now, while they run. */
+
+/* Of a thread that runs; each fails only where that wrote a whole round of segments meanwhile. */
+#define SOFT_FETCH_COPY_TRIES 8
+
+/* A segment that was copied. */
+struct copied {
+	uint64_t number;
+	uint64_t ended; /* of the time stamp counter; 0: it is being filled */
+	uint64_t began_blocks;
+	uint32_t words;
+};
+
+static uint64_t newest_of(const struct soft_reader *reader, uint32_t slot)
+{
+	struct soft_segment taken;
+	uint64_t newest = 0;
+
+	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++)
+		if (segment_look(reader, slot, i, &taken) && taken.number > newest)
+			newest = taken.number;
+	return newest;
+}
+
+static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t number,
+		    struct copied *copied, uint32_t *to)
+{
+	struct soft_segment taken;
+	int words = -EAGAIN;
+
+	if (segment_find(reader, slot, number, &taken))
+		words = segment_copy_now(reader, slot, &taken, to);
+	if (words < 0)
+		return 0;
+	*copied = (struct copied){ number, taken.ended, taken.began_blocks, (uint32_t)words };
+	return 1;
+}
+
+/* Put the part of a copied segment that was not put before. */
+static void put(struct soft_reader *reader, struct soft_thread *thread, const struct copied *copied,
+		const uint32_t *words)
+{
+	uint64_t ticks = copied->ended ? copied->ended : soft_clock_latest(&reader->first->clock);
+	uint32_t from = thread->part < copied->words ? thread->part : copied->words;
+
+	if (!reader_words(reader, thread, words + from, copied->words - from, ticks))
+		reader_lost(reader, thread);
+	thread->next = copied->ended ? copied->number + 1 : copied->number;
+	thread->part = copied->ended ? 0 : copied->words;
+}
+
+/* Skip segments that are older than the wanted ones. */
+static void soft_fetch_skip_older(const struct soft_reader *reader, struct soft_thread *thread,
+				  const struct copied *copied, uint32_t count,
+				  const uint32_t *words)
+{
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+	uint64_t blocks = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		blocks += segment_blocks_of(reader, words + i * room,
+					    copied[i].number == thread->next ? thread->part : 0,
+					    copied[i].words);
+	if (reader->first->newest_blocks && blocks > reader->first->newest_blocks)
+		thread->skip = blocks - reader->first->newest_blocks;
+}
+
+/*
+ * Copy the newest segment, and older ones that no one has read, before that: the copies have no
+ * gap. How many. 0 where the thread has overwritten the newest meanwhile, as one can while this
+ * process waits for a CPU.
+ */
+static uint32_t copy_newest(const struct soft_reader *reader, uint32_t slot, struct copied *copied,
+			    uint32_t *words)
+{
+	const struct soft_sizes *sizes = &reader->channel->sizes;
+	size_t room = sizes->segment_bytes / sizeof(uint32_t);
+	uint64_t newest = newest_of(reader, slot);
+	uint32_t count = 0;
+
+	/* the thread may leave the newest during the copy */
+	for (uint64_t number = newest;
+	     number && number >= reader->threads[slot].next && count < sizes->segments; number--) {
+		if (copy_one(reader, slot, number, &copied[count], words + count * room))
+			count++;
+		else if (number != newest)
+			break;
+	}
+	return count;
+}
+
+/*
+ * A thread overwrites its oldest segment, perhaps faster than this function puts it. So copy all
+ * first, the newest before older ones.
+ */
+static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
+{
+	const struct soft_sizes *sizes = &reader->channel->sizes;
+	struct soft_thread *thread = &reader->threads[slot];
+	size_t room = sizes->segment_bytes / sizeof(uint32_t);
+	struct copied copied[ENGINE_SEGMENTS_MAX];
+	uint32_t count = 0;
+	int is_gap;
+	uint32_t *words = malloc(sizes->segments * sizes->segment_bytes);
+
+	if (!words) {
+		reader_failed(reader, -ENOMEM);
+		return;
+	}
+	for (int tries = 0; tries < SOFT_FETCH_COPY_TRIES && !count; tries++)
+		count = copy_newest(reader, slot, copied, words);
+	soft_clock_look(&reader->first->clock);
+	if (count && reader_paths(reader) >= 0) {
+		is_gap = reader_reach(thread, copied[count - 1].number,
+				      copied[count - 1].began_blocks);
+		soft_fetch_skip_older(reader, thread, copied, count, words);
+		if (is_gap && !thread->skip)
+			reader_lost(reader, thread);
+		while (count-- && !reader->first->error)
+			put(reader, thread, &copied[count], words + count * room);
+		if (thread->skip)
+			reader_lost(reader, thread);
+		thread->skip = 0;
+	}
+	free(words);
+}
+
+/* Put what is there at the start alone: a thread that waits for room continues meanwhile. */
+static void fetch_drained(struct soft_reader *reader, uint32_t slot)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+	uint64_t newest = newest_of(reader, slot);
+	struct copied copied;
+
+	/* `newest` is the target's number: it has so many at most */
+	for (uint32_t i = 0; i < reader->channel->sizes.segments && thread->next <= newest &&
+			     reader_drain(reader, slot) > 0;
+	     i++)
+		;
+	if (reader->first->error ||
+	    !copy_one(reader, slot, thread->next, &copied, reader->first->words))
+		return;
+	soft_clock_look(&reader->first->clock);
+	/* a full one stays for the next soft_reader_take(), which gives it back */
+	if (!copied.ended && reader_paths(reader) >= 0)
+		put(reader, thread, &copied, reader->first->words);
+}
+
+int soft_reader_fetch(struct soft_reader *reader)
+{
+	if (!reader->source.sink || !reader->channel)
+		return reader->first->error;
+	soft_clock_look(&reader->first->clock);
+	reader_paths(reader);
+	for (uint32_t i = 0; i < soft_reader_used(reader) && !reader->first->error; i++) {
+		uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, i)->state,
+						 __ATOMIC_ACQUIRE);
+
+		if (state == ENGINE_SLOT_ENDED)
+			reader_take_slot(reader, i);
+		else if (state == ENGINE_SLOT_LIVE && !reader_begin(reader, i))
+			(reader_is_drained(reader) ? fetch_drained : fetch_cyclic)(reader, i);
+	}
+	return reader->first->error;
 }

@@ -6,7 +6,6 @@
 #define RECORD_TRAIL_TESTING_STORE_FIXTURE_H
 
 #include "record/trail/store.h"
-#include "record/trail/store_own.h"
 
 #define THREADS_MAX 64
 #define SMALL TRAIL_STORE_BYTES_MIN

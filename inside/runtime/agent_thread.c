@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/runtime/thread_own.h"
+#include "inside/runtime/agent_thread.h"
 
 #include "base/kernel.h"
 
@@ -14,7 +14,7 @@
 
 #define OUR_THREADS 2 /* the control thread and its keeper */
 
-int thread_own_descriptors(void)
+int agent_thread_unshare_descriptors(void)
 {
 	if (!kernel_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0))
 		return 0;
@@ -29,14 +29,14 @@ int thread_own_descriptors(void)
 /*
  * The kernel's own set, since pthread_sigmask() leaves libc's signals alone. All but setxid's (33).
  */
-void thread_block_signals(void)
+void agent_thread_block_signals(void)
 {
 	uint64_t mask = ~(UINT64_C(1) << (33 - 1));
 
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
 }
 
-int thread_wake_fd(void)
+int agent_thread_wake_fd(void)
 {
 	uint64_t mask = UINT64_C(1) << (THREAD_WAKE_SIGNAL - 1);
 
@@ -48,7 +48,7 @@ int thread_wake_fd(void)
  * The leader is a zombie and there are no others. libc ends the
  * process when the last of its threads returns, and that will be the keeper.
  */
-int thread_is_last(void)
+int agent_thread_is_last(void)
 {
 	char line[512], *at;
 	struct stat found;

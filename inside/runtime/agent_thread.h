@@ -2,8 +2,8 @@
 /*
  * The control thread among the program's own: descriptors, signals, and whether it is left alone.
  */
-#ifndef INSIDE_RUNTIME_THREAD_OWN_H
-#define INSIDE_RUNTIME_THREAD_OWN_H
+#ifndef INSIDE_RUNTIME_AGENT_THREAD_H
+#define INSIDE_RUNTIME_AGENT_THREAD_H
 
 /*
  * The control thread waits in poll(2) on descriptors that only it has, so what wakes it is a
@@ -14,15 +14,15 @@
 #define THREAD_WAKE_SIGNAL 32
 
 /* From here on this thread has a descriptor table of its own, which is empty. 0 or -errno. */
-int thread_own_descriptors(void);
+int agent_thread_unshare_descriptors(void);
 
 /* All but setxid's. */
-void thread_block_signals(void);
+void agent_thread_block_signals(void);
 
 /* A descriptor that can be read once THREAD_WAKE_SIGNAL was sent to this thread; or an error. */
-int thread_wake_fd(void);
+int agent_thread_wake_fd(void);
 
 /* Whether all threads of the program but the agent's are gone. */
-int thread_is_last(void);
+int agent_thread_is_last(void);
 
 #endif

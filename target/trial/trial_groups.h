@@ -3,8 +3,8 @@
  * The groups of trials, for trial/ alone. Each function runs in a child process and fills in the
  * rows of its group.
  */
-#ifndef TARGET_TRIAL_TRIAL_OWN_H
-#define TARGET_TRIAL_TRIAL_OWN_H
+#ifndef TARGET_TRIAL_TRIAL_GROUPS_H
+#define TARGET_TRIAL_TRIAL_GROUPS_H
 
 #include "target/trial/trial.h"
 

@@ -3,8 +3,8 @@
  * Shared by the parts of a session's trails: live.c has the processes, live_take.c takes them and
  * lets them go.
  */
-#ifndef RECORD_TRAIL_LIVE_OWN_H
-#define RECORD_TRAIL_LIVE_OWN_H
+#ifndef RECORD_TRAIL_LIVE_PROCESS_H
+#define RECORD_TRAIL_LIVE_PROCESS_H
 
 #include "record/session/session.h"
 #include "record/trail/kept.h"
