@@ -40,10 +40,16 @@ static uint64_t sum_of(const void *row)
 	return sum ? sum : 1;
 }
 
+/*
+ * A claimant locks its file's first byte as long as it lives. A sweep locks one byte more, for as
+ * long as it removes a file, so that readers can tell the two apart.
+ */
+enum { LOCK_CLAIMANT = 1, LOCK_SWEEP = 2 }; /* bytes */
+
 /* 0, -EAGAIN: another has it; -errno. Does not wait. */
-static int lock(int fd)
+static int lock(int fd, off_t bytes)
 {
-	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = bytes };
 
 	if (!fcntl(fd, F_OFD_SETLK, &lock))
 		return 0;
@@ -55,7 +61,8 @@ static int is_live(int fd)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
 
-	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK &&
+	       lock.l_len != LOCK_SWEEP;
 }
 
 /* Past a limit the kernel would send SIGXFSZ, which is deadly to who does not expect it. */
@@ -117,7 +124,7 @@ static void sweep(const char *path, uid_t uid)
 		if (fd < 0)
 			continue;
 		files++;
-		if (!lock(fd))
+		if (!lock(fd, LOCK_SWEEP))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 		close(fd);
 	}
@@ -139,7 +146,7 @@ static int make_one(struct ledger_file *file, const char *dir)
 	if (file->fd < 0)
 		return errno == EEXIST ? -EAGAIN : -errno;
 	at(LEDGER_LOCKING);
-	err = fchmod(file->fd, 0600) ? -errno : lock(file->fd); /* an odd umask */
+	err = fchmod(file->fd, 0600) ? -errno : lock(file->fd, LOCK_CLAIMANT); /* an odd umask */
 	if (!err && ledger_file_is_lost(file))
 		err = -EAGAIN;
 	if (err && err != -EAGAIN)

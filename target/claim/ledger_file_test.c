@@ -183,6 +183,29 @@ Test(ledger_file, one_that_a_sweep_overtakes_makes_another)
 	ledger_free(ledger);
 }
 
+/* A sweep that is stopped in the middle has the dead claimant's file locked. */
+Test(ledger_file, one_that_a_sweep_is_about_to_remove_does_not_count)
+{
+	struct flock of_a_sweep = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 2 };
+	pid_t pid = fork();
+	struct claim_list list;
+	int fd;
+
+	if (!pid) {
+		claim_one();
+		raise(SIGKILL);
+	}
+	cr_assert_eq(waitpid(pid, NULL, 0), pid);
+	cr_assert_eq(fixture_files(), 1);
+	fd = open(fixture_file, O_RDWR);
+	cr_assert_eq(fcntl(fd, F_OFD_SETLK, &of_a_sweep), 0);
+	list = fixture_rows_of(pid);
+	cr_expect_eq(list.count, 0, "%zu claims of who is dead", list.count);
+	cr_expect_eq(list.damaged, 0);
+	claim_list_release(&list);
+	close(fd);
+}
+
 Test(ledger_file, a_folder_that_is_open_to_others_is_not_used)
 {
 	cr_assert_eq(mkdir(fixture_folder, 0700), 0);
