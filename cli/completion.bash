@@ -27,15 +27,6 @@ _waymark_probes()
 	esac
 }
 
-# The variables or members whose names begin so; where their program is known.
-_waymark_variables()
-{
-	local word=${1#watch:}
-	shift
-	[ $# -gt 0 ] || return
-	waymark list --watch "$word*" "$@" 2>/dev/null | sed -n 's/^\([^ #][^ ]*\) .*/\1/p'
-}
-
 # The pids of this user's processes.
 _waymark_pids()
 {
@@ -115,11 +106,6 @@ _waymark()
 		# shellcheck disable=SC2086 # "-p PID" is two words
 		mapfile -t COMPREPLY < <(compgen -P marker: -W "$(_waymark_markers $target)" \
 			-- "${word#marker:}")
-		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
-	watch:-e | watch:--expr | list:-w | list:--watch)
-		target=$(_waymark_target)
-		# shellcheck disable=SC2086 # "-p PID" is two words
-		mapfile -t COMPREPLY < <(compgen -W "$(_waymark_variables "$word" $target)" -- "$word")
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
 	stat:-e | stat:--event)
 		mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[,\{]}"}" -W "$(_waymark_events)" -- "${word##*[,\{]}") ;;

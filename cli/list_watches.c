@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/list.h"
-#include "cli/list_watch_globs.h"
 #include "record/spec/names.h"
 #include "target/expression/find.h"
 #include "target/expression/variable.h"
@@ -20,13 +19,6 @@
 #define NAME_COLUMNS 24
 #define TYPE_COLUMNS 20
 
-/* An expression, or a glob of some. */
-struct asked {
-	struct watch_expr expr;
-	struct list_watch_glob glob;
-	int is_glob;
-};
-
 struct listing {
 	struct out *out;
 	struct json lines; /* to the same */
@@ -37,8 +29,8 @@ struct listing {
 	struct code_memory process;
 	const struct code_memory *memory; /* the process's; NULL of a file */
 	struct code_module *only;	  /* a file's, which modules points to */
-	struct asked *asked;
-	size_t asked_count;
+	struct watch_expr *exprs;
+	size_t expr_count;
 };
 
 /* What one expression came to. */
@@ -232,8 +224,7 @@ static int complain_why(const struct listing *listing, const struct watch_expr *
 	return status;
 }
 
-/* `is_of_glob`: the user did not name it, so that it is too large is no failure. */
-static int list_one(struct listing *listing, const struct watch_expr *expr, int is_of_glob)
+static int list_one(struct listing *listing, const struct watch_expr *expr)
 {
 	struct watch_trouble trouble = { 0 };
 	struct watch_place place;
@@ -243,9 +234,9 @@ static int list_one(struct listing *listing, const struct watch_expr *expr, int 
 					&trouble),
 	    status = CLI_FINE, has_none;
 
-	if (err == -WM_E_WATCH_LARGE && !is_of_glob)
+	if (err == -WM_E_WATCH_LARGE)
 		status = complain(err, "%s: %s", expr->words, trouble.detail);
-	else if (err && err != -WM_E_WATCH_LARGE)
+	else if (err)
 		status = complain_why(listing, expr, err, &trouble);
 	if (err && err != -WM_E_WATCH_LARGE) {
 		watch_place_release(&place);
@@ -278,39 +269,6 @@ static int list_one(struct listing *listing, const struct watch_expr *expr, int 
 	return status;
 }
 
-struct expansion {
-	struct listing *listing;
-	size_t listed;
-};
-
-static int glob_take(const char *spec, void *data)
-{
-	struct expansion *expansion = data;
-	struct watch_trouble trouble = { 0 };
-	struct watch_expr expr;
-	int err = expression_parse(&expr, spec, &trouble);
-
-	if (err)
-		complain(err, "%s", trouble.error == err ? trouble.detail : spec);
-	else if (!list_one(expansion->listing, &expr, 1))
-		expansion->listed++;
-	expression_release(&expr);
-	return err == -ENOMEM ? err : 0;
-}
-
-/* Names of a glob that cannot be watched are complained about; it fails if all of them are such. */
-static int list_glob(struct listing *listing, const struct list_watch_glob *glob)
-{
-	struct expansion expansion = { .listing = listing };
-	struct watch_trouble trouble = { 0 };
-	int err = list_watch_glob_each(glob, listing->modules, listing->module_count, glob_take,
-				       &expansion, &trouble);
-
-	if (err < 0)
-		return complain(err, "%s", trouble.error == err ? trouble.detail : glob->text);
-	return expansion.listed ? CLI_FINE : CLI_FAILED;
-}
-
 /* All expressions, below a line that says of what. */
 static int list_each(struct listing *listing, const char *of)
 {
@@ -318,10 +276,8 @@ static int list_each(struct listing *listing, const char *of)
 
 	if (!listing->json)
 		list_put_module(listing->out, 0, of);
-	for (size_t i = 0; i < listing->asked_count; i++) {
-		const struct asked *asked = &listing->asked[i];
-		int one = asked->is_glob ? list_glob(listing, &asked->glob)
-					 : list_one(listing, &asked->expr, 0);
+	for (size_t i = 0; i < listing->expr_count; i++) {
+		int one = list_one(listing, &listing->exprs[i]);
 
 		status = one ? one : status;
 	}
@@ -373,47 +329,29 @@ static int list_process(struct listing *listing, pid_t pid)
 	return err ? complain(err, "%s", words) : status;
 }
 
-static void asked_release(struct asked *asked)
-{
-	expression_release(&asked->expr);
-	list_watch_glob_release(&asked->glob);
-	asked->is_glob = 0;
-}
-
-/* 1 if a text that is no expression is a glob; else 0, or an error. */
-static int glob_read(struct asked *asked, const char *spec)
-{
-	int ret = list_watch_glob_read(&asked->glob, spec);
-
-	asked->is_glob = ret > 0;
-	return ret;
-}
-
 /* Read the expressions; complain about each that can't be. */
 static int exprs_read(struct listing *listing, const char *const *exprs, size_t count)
 {
 	int status = CLI_FINE;
 
-	listing->asked = calloc(count + 1, sizeof(*listing->asked));
-	for (size_t i = 0; listing->asked && i < count; i++) {
-		struct asked *asked = &listing->asked[listing->asked_count++];
+	listing->exprs = calloc(count + 1, sizeof(*listing->exprs));
+	for (size_t i = 0; listing->exprs && i < count; i++) {
+		struct watch_expr *expr = &listing->exprs[listing->expr_count];
 		struct watch_trouble trouble = { 0 };
 		char *whole = NULL;
 		int err;
 
 		if (asprintf(&whole, "%s%s", expression_is(exprs[i]) ? "" : "watch:", exprs[i]) < 0)
 			return complain(-ENOMEM, NULL);
-		err = expression_parse(&asked->expr, whole, &trouble);
-		if (err && glob_read(asked, whole) > 0)
-			err = 0;
+		err = expression_parse(expr, whole, &trouble);
 		free(whole);
+		listing->expr_count += !err;
 		if (!err)
 			continue;
-		asked_release(asked);
-		listing->asked_count--;
+		expression_release(expr);
 		status = complain(err, "%s", trouble.error == err ? trouble.detail : exprs[i]);
 	}
-	return listing->asked ? status : complain(-ENOMEM, NULL);
+	return listing->exprs ? status : complain(-ENOMEM, NULL);
 }
 
 int list_watches(const char *const *exprs, size_t expr_count, const char *const *files,
@@ -430,11 +368,11 @@ int list_watches(const char *const *exprs, size_t expr_count, const char *const 
 	}
 	if (listing.out && json)
 		json_open(&listing.lines, NULL, '[');
-	for (size_t i = 0; listing.asked_count && i < pid_count; i++) {
+	for (size_t i = 0; listing.expr_count && i < pid_count; i++) {
 		one = list_process(&listing, pids[i]);
 		status = one ? one : status;
 	}
-	for (size_t i = 0; listing.asked_count && i < file_count; i++) {
+	for (size_t i = 0; listing.expr_count && i < file_count; i++) {
 		one = list_file(&listing, files[i]);
 		status = one ? one : status;
 	}
@@ -442,9 +380,9 @@ int list_watches(const char *const *exprs, size_t expr_count, const char *const 
 		out_literal(listing.out, "\n]\n");
 	if (listing.out)
 		err = out_flush(listing.out);
-	for (size_t i = 0; i < listing.asked_count; i++)
-		asked_release(&listing.asked[i]);
-	free(listing.asked);
+	for (size_t i = 0; i < listing.expr_count; i++)
+		expression_release(&listing.exprs[i]);
+	free(listing.exprs);
 	free(listing.out);
 	return err && err != -EPIPE ? complain(err, "writing the list") : status;
 }

@@ -52,6 +52,12 @@ static int syntax(struct reader *reader, const char *expected)
 		return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, 0,
 					      "%s: %s is missing at its end", reader->text,
 					      expected);
+	if (reader->depth < 2 && strchr("*?", peek(reader)))
+		return expression_trouble_set(
+			reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, left,
+			"%s: no globs are taken: name the variable or member in place of \"%.*s\", "
+			"and check it with `waymark list --watch EXPR`",
+			reader->text, left > 32 ? 32 : (int)left, reader->text + reader->at);
 	return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, left,
 				      "%s: %s is expected in place of \"%.*s\"", reader->text,
 				      expected, left > 32 ? 32 : (int)left,

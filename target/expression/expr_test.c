@@ -292,7 +292,7 @@ Test(watch_expr, what_cant_be_read_is_told_with_its_place)
 	refused("watch:a\nb", -WM_E_WATCH_SYNTAX, "\nb");
 }
 
-Test(watch_expr, kind_r_and_bad_length_are_named)
+Test(watch_expr, kind_r_bad_length_and_glob_are_named)
 {
 	refused("watch:a:r", -WM_E_WATCH_SYNTAX, ":r");
 	cr_assert(strstr(trouble.detail, "no processor watches reads alone"));
@@ -302,6 +302,8 @@ Test(watch_expr, kind_r_and_bad_length_are_named)
 			 "a length from 1 to 32 bytes is expected in place of \"33\""));
 	refused("watch:0x4010", -WM_E_WATCH_SYNTAX, "");
 	refused("watch:f/4:x", -WM_E_WATCH_SYNTAX, "");
+	refused("watch:conn.*:rw", -WM_E_WATCH_SYNTAX, "*");
+	cr_assert(strstr(trouble.detail, "name the variable or member in place of \"*\""));
 	cr_assert_eq(parse("watch:a/bt"), -WM_E_SPEC);
 	cr_assert_eq(parse("watch:a/if=value==0,bt"), -WM_E_SPEC);
 }

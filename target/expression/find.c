@@ -26,7 +26,6 @@ struct finding {
 	struct code_module *described; /* whose debug information describes it; NULL: no module's */
 	struct watch_trouble why;      /* why it was not found, if a module said */
 	int err;
-	const struct member_taker *taker; /* NULL: fill the place */
 };
 
 static int set(char **to, const char *text)
@@ -502,8 +501,6 @@ static int steps_take(struct finding *finding)
 					   finding->variable.path, " has no type");
 	}
 	err = steps_go(&steps);
-	if (!err && finding->taker)
-		return steps_members(&steps, finding->taker);
 	if (!err)
 		err = steps_end(&steps);
 	if (!err && expr->options.follows)
@@ -515,10 +512,9 @@ static int steps_take(struct finding *finding)
 	return err ? err : size_check(place, finding->trouble);
 }
 
-/* With a taker: give it the names of the members, and do not fill the place. */
 static int expr_find(struct watch_place *place, const struct watch_expr *expr,
 		     struct code_module *const *modules, size_t module_count,
-		     const struct member_taker *taker, struct watch_trouble *trouble)
+		     struct watch_trouble *trouble)
 {
 	struct finding *finding = calloc(1, sizeof(*finding));
 	struct code_module **chosen;
@@ -532,7 +528,6 @@ static int expr_find(struct watch_place *place, const struct watch_expr *expr,
 	finding->place = place;
 	finding->expr = expr;
 	finding->trouble = trouble;
-	finding->taker = taker;
 	chosen = modules_choose(finding, modules, module_count);
 	if (!chosen)
 		err = -ENOMEM;
@@ -552,28 +547,16 @@ int expression_place_find(struct watch_place *place, const struct watch_expr *ex
 			  struct watch_trouble *trouble)
 {
 	struct watch_trouble why = { 0 };
-	int err = expr_find(place, expr, modules, module_count, NULL, trouble), other;
+	int err = expr_find(place, expr, modules, module_count, trouble), other;
 
 	if (err != -WM_E_WATCH_VARIABLE || !expr->instead)
 		return err;
 	watch_place_release(place);
-	other = expr_find(place, expr->instead, modules, module_count, NULL, &why);
+	other = expr_find(place, expr->instead, modules, module_count, &why);
 	/* A misspelt variable of a source file remains one. */
 	if (other == -WM_E_WATCH_VARIABLE || other == -WM_E_WATCH_TYPE)
 		return err;
 	if (trouble)
 		*trouble = why;
 	return other;
-}
-
-int expression_members(const struct watch_expr *expr, struct code_module *const *modules,
-		       size_t module_count, int (*take)(const char *name, void *data), void *data,
-		       struct watch_trouble *trouble)
-{
-	const struct member_taker taker = { take, data };
-	struct watch_place place;
-	int ret = expr_find(&place, expr, modules, module_count, &taker, trouble);
-
-	watch_place_release(&place);
-	return ret;
 }

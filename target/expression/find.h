@@ -42,13 +42,4 @@ int expression_place_find(struct watch_place *place, const struct watch_expr *ex
 			  struct code_module *const *modules, size_t module_count,
 			  struct watch_trouble *trouble);
 
-/*
- * As expression_names() (variable.h), of the members of what an expression names: those of
- * anonymous members and of base classes too, but no static ones. 0, what take() returned, or an
- * error of expression_place_find(); -WM_E_WATCH_TYPE: it has no members.
- */
-int expression_members(const struct watch_expr *expr, struct code_module *const *modules,
-		       size_t module_count, int (*take)(const char *name, void *data), void *data,
-		       struct watch_trouble *trouble);
-
 #endif

@@ -50,14 +50,6 @@ int steps_peel(struct steps *steps, size_t at, size_t bytes);
 /* Go them all, from a base whose place, type and is_address are set. 0, or why not. */
 int steps_go(struct steps *steps);
 
-struct member_taker {
-	int (*take)(const char *name, void *data);
-	void *data;
-};
-
-/* The names of the members that it came to, as expression_members(). */
-int steps_members(struct steps *steps, const struct member_taker *taker);
-
 /*
  * How many bytes are watched, and their type; moves a bit-field's place to its storage unit. 0, or
  * why not.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the steps came to: how much is watched, or which members it has. */
+/* What the steps came to: how much is watched. */
 #include "target/expression/steps.h"
 
 #include "target/expression/type_make.h"
@@ -10,8 +10,6 @@
 #include <string.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
-
-#define NESTED_MAX 16 /* base classes and anonymous members in each other */
 
 /* The whole expression, for what is wrong with what it came to. */
 static int refuse_all(const struct steps *steps, int error, const char *why)
@@ -33,48 +31,6 @@ static int refuse_empty(const struct steps *steps, const struct declared *type)
 	declared_name(type, name, sizeof(name));
 	return expression_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, expr->at, expr->bytes,
 				      "%s is of type %s, which has no bytes", expr->words, name);
-}
-
-struct member_names {
-	const struct steps *steps;
-	const struct member_taker *taker;
-	unsigned int depth, looked;
-};
-
-static int member_name_visit(const struct declared_member *member, void *data)
-{
-	struct member_names *names = data;
-	struct declared type = member->type;
-	int ret;
-
-	if (++names->looked > DECLARED_MEMBERS_MAX)
-		return -WM_E_WATCH_DAMAGED;
-	if (member->is_static || (member->name && strchr(member->name, '.')))
-		return 0; /* "_vptr.Base" is the compiler's */
-	if (member->name && !member->is_base)
-		return names->taker->take(member->name, names->taker->data);
-	if (names->depth == NESTED_MAX ||
-	    declared_peel(&type, names->steps->file, names->steps->dwarf) ||
-	    !declared_is_record(&type))
-		return 0;
-	names->depth++;
-	ret = declared_members(&type, member_name_visit, names);
-	names->depth--;
-	return ret;
-}
-
-int steps_members(struct steps *steps, const struct member_taker *taker)
-{
-	const struct watch_expr *expr = steps->expr;
-	struct member_names names = { .steps = steps, .taker = taker };
-	int err = steps->has_type && !steps->is_address ? steps_peel(steps, expr->at, expr->bytes)
-							: -ENOENT;
-
-	if (!err && !declared_is_record(&steps->type))
-		err = -ENOENT;
-	if (err)
-		return refuse_all(steps, err, MISFIT_MEMBER);
-	return declared_members(&steps->type, member_name_visit, &names);
 }
 
 static int end_code(struct steps *steps)

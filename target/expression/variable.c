@@ -246,50 +246,30 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
 
 struct naming {
 	struct code_file *file;
-	int (*take)(const struct watch_named *named, void *data);
+	int (*take)(const char *name, void *data);
 	void *data;
 };
 
 static int name_take(const struct scope *scope, void *data)
 {
 	const struct naming *naming = data;
-	Dwarf_Die die = scope->levels[scope->level], unit = scope->levels[0];
+	Dwarf_Die die = scope->levels[scope->level];
 	char path[SCOPE_PATH_MAX];
-	struct watch_named named = { .name = path, .unit = dwarf_diename(&unit) };
+	enum watch_base base;
+	uint64_t start;
 
 	if (dwarf_tag(&die) != DW_TAG_variable ||
-	    location_find(&die, naming->file, &named.base, &named.start) ||
-	    !scope_path(scope, 0, path))
+	    location_find(&die, naming->file, &base, &start) || !scope_path(scope, 0, path))
 		return 0;
-	return naming->take(&named, naming->data);
-}
-
-int expression_variables(struct code_module *module,
-			 int (*take)(const struct watch_named *named, void *data), void *data)
-{
-	struct code_dwarf *dwarf = code_dwarf_of(module->file);
-	struct naming naming = { module->file, take, data };
-
-	return dwarf ? scope_walk(module->file, dwarf->dwarf, 1, name_take, &naming) : 0;
-}
-
-struct plain_naming {
-	int (*take)(const char *name, void *data);
-	void *data;
-};
-
-static int plain_take(const struct watch_named *named, void *data)
-{
-	const struct plain_naming *naming = data;
-
-	return naming->take(named->name, naming->data);
+	return naming->take(path, naming->data);
 }
 
 int expression_names(struct code_module *module, int (*take)(const char *name, void *data),
 		     void *data)
 {
-	struct plain_naming naming = { take, data };
-	int ret = expression_variables(module, plain_take, &naming);
+	struct code_dwarf *dwarf = code_dwarf_of(module->file);
+	struct naming naming = { module->file, take, data };
+	int ret = dwarf ? scope_walk(module->file, dwarf->dwarf, 1, name_take, &naming) : 0;
 
 	return ret ? ret : code_symbol_data(module->file, take, data);
 }

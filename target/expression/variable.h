@@ -58,16 +58,4 @@ int location_is_program(const struct code_file *file);
 int expression_names(struct code_module *module, int (*take)(const char *name, void *data),
 		     void *data);
 
-/* A variable of a module's debug information. Several may share a name, or a place. */
-struct watch_named {
-	const char *name; /* "shop::next_id::last" */
-	const char *unit; /* the source file that was compiled; NULL: unknown */
-	enum watch_base base;
-	uint64_t start; /* as linked, or from the base */
-};
-
-/* As expression_names(), of the variables that debug information describes. */
-int expression_variables(struct code_module *module,
-			 int (*take)(const struct watch_named *named, void *data), void *data);
-
 #endif
