@@ -56,11 +56,9 @@ static const struct option table[] = { { "pid", required_argument, NULL, 'p' },
 				       { "json", no_argument, NULL, 'j' },
 				       { "help", no_argument, NULL, 'h' },
 				       { NULL, 0, NULL, 0 } };
-static const struct command_line line = { .name = "claims",
-					  .usage = usage,
-					  .letters = "p:jh",
-					  .table = table,
-					  .take = option_take };
+static const struct command_line line = {
+	.name = "claims", .usage = usage, .letters = "p:jh", .table = table, .take = option_take
+};
 
 /* Whether a row takes something from a process, or might. */
 static int is_about(const struct claim_row *row, pid_t pid)

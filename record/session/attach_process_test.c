@@ -21,16 +21,16 @@ static unsigned int injections, fruitless;
 static int kills;
 
 int __real_injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-			size_t detail_bytes);
+			  size_t detail_bytes);
 int __wrap_injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-			size_t detail_bytes);
+			  size_t detail_bytes);
 
 /*
  * The first calls load nothing, as when a leaving agent's socket was found; or they kill the
  * target.
  */
 int __wrap_injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
-			size_t detail_bytes)
+			  size_t detail_bytes)
 {
 	injections++;
 	if (kills)

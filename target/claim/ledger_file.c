@@ -61,8 +61,7 @@ static int is_live(int fd)
 {
 	struct flock lock = { .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1 };
 
-	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK &&
-	       lock.l_len != LOCK_SWEEP;
+	return !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK && lock.l_len != LOCK_SWEEP;
 }
 
 /* Past a limit the kernel would send SIGXFSZ, which is deadly to who does not expect it. */
