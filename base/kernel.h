@@ -65,6 +65,22 @@ KERNEL_INLINE ssize_t kernel_read(int fd, void *to, size_t bytes)
 	return kernel_result(syscall_raw(SYS_read, fd, (long)to, (long)bytes, 0));
 }
 
+/*
+ * The start of a file as text, which ends in a NUL: its length, or -errno and "". The path is below
+ * the folder `dir`. Leaves errno alone.
+ */
+KERNEL_INLINE ssize_t kernel_read_text(int dir, const char *path, char *text, size_t bytes)
+{
+	long fd = syscall_raw(SYS_openat, dir, (long)path, O_RDONLY | O_CLOEXEC, 0), got = fd;
+
+	if (fd >= 0) {
+		got = syscall_raw(SYS_read, fd, (long)text, (long)bytes - 1, 0);
+		syscall_raw(SYS_close, fd, 0, 0, 0);
+	}
+	text[got > 0 ? got : 0] = 0;
+	return got;
+}
+
 KERNEL_INLINE ssize_t kernel_pread(int fd, void *to, size_t bytes, off_t at)
 {
 	return kernel_result(syscall_raw(SYS_pread64, fd, (long)to, (long)bytes, at));

@@ -5,27 +5,20 @@
 #include "inside/control/message.h"
 #include "inside/control/session_table.h"
 #include "inside/marker/marker.h"
+#include "inside/runtime/tasks.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Field 22 of /proc/PID/stat; the second, the name, is in brackets and may hold anything. */
+/* Field 22 of /proc/PID/stat. */
 static uint64_t start_time(void)
 {
-	char line[1024], *at;
-	int fd = kernel_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : kernel_read(fd, line, sizeof line - 1);
+	char text[TASKS_STAT_BYTES];
+	const char *at = tasks_stat("/proc/self/stat", text);
 
-	if (fd >= 0)
-		kernel_close(fd);
-	if (got <= 0)
-		return 0;
-	line[got] = 0;
-	at = strrchr(line, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at + 1, NULL, 10) : 0;
+	for (int field = 3; *at && field < 22; at++)
+		field += *at == ' ';
+	return strtoull(at, NULL, 10);
 }
 
 /* The path of the executable with its NUL; how long that is. `path` has room for 4096. */

@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "inside/runtime/lock.h"
 #include "inside/runtime/sessions.h"
+#include "inside/runtime/tasks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -149,20 +150,12 @@ void wait_serving(int whether)
 /* It runs, or would if it were let (R), or waits for a disk (D). */
 static int tool_runs(void)
 {
-	char name[32], text[512];
-	const char *at;
-	ssize_t got;
-	int fd;
+	char path[32], text[TASKS_STAT_BYTES];
+	char state;
 
-	snprintf(name, sizeof name, "/proc/%d/stat", (int)tool);
-	fd = kernel_open(name, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = kernel_read(fd, text, sizeof text - 1);
-	kernel_close(fd);
-	text[got > 0 ? got : 0] = 0;
-	at = strrchr(text, ')');
-	return at && at[1] == ' ' && (at[2] == 'R' || at[2] == 'D');
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)tool);
+	state = *tasks_stat(path, text);
+	return state == 'R' || state == 'D';
 }
 
 static int tool_is_at_work(void)

@@ -14,7 +14,7 @@
 
 #include "inside/detour/site.h"
 #include "inside/patch/compare.h"
-#include "inside/patch/tracer.h"
+#include "inside/runtime/tasks.h"
 #include "inside/runtime/lock.h"
 
 #include <errno.h>
@@ -116,7 +116,7 @@ void foreign_bytes_armed(struct detour *head, int is_foreign, unsigned int lane)
  */
 static void put_rest_back(const struct text *text, struct detour *head)
 {
-	if (head->jump.form == FORM_FIRST && !tracer_is_there())
+	if (head->jump.form == FORM_FIRST && !tasks_is_traced())
 		site_store(text, head, 0);
 }
 

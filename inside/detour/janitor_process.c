@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/detour/janitor_process.h"
 
-#include "base/syscall.h"
+#include "base/kernel.h"
 #include "inside/detour/return.h"
 #include "inside/detour/trap_book.h"
 #include "inside/detour/unblock.h"
@@ -342,7 +342,6 @@ static char read_status(const struct stop_job *job, int32_t tid, char *text, siz
 	unsigned int at;
 	char path[32];
 	const char *line;
-	long fd, got;
 
 	at = sizeof path;
 	path[--at] = 0;
@@ -350,12 +349,7 @@ static char read_status(const struct stop_job *job, int32_t tid, char *text, siz
 		path[--at] = *tail;
 	for (int32_t left = tid; left; left /= 10)
 		path[--at] = (char)('0' + left % 10);
-	fd = syscall_raw(SYS_openat, job->tasks_fd, (long)(path + at), O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return 0;
-	got = syscall_raw(SYS_read, fd, (long)text, (long)bytes - 1, 0);
-	syscall_raw(SYS_close, fd, 0, 0, 0);
-	text[got > 0 ? got : 0] = 0;
+	kernel_read_text(job->tasks_fd, path + at, text, bytes);
 	line = line_of(text, "State:\t");
 	return line ? line[7] : 0;
 }

@@ -62,16 +62,12 @@ static void take_gap(const struct gap *gap, void *unused)
 
 static size_t maps_allowed(void)
 {
-	char text[16] = { 0 };
-	int fd = kernel_open("/proc/sys/vm/max_map_count", O_RDONLY | O_CLOEXEC);
+	char text[16];
 	size_t number = 0;
 
-	if (fd < 0)
-		return MAPS_USUAL;
-	if (kernel_read(fd, text, sizeof text - 1) > 0)
-		for (const char *at = text; *at >= '0' && *at <= '9'; at++)
-			number = number * 10 + (size_t)(*at - '0');
-	kernel_close(fd);
+	kernel_read_text(AT_FDCWD, "/proc/sys/vm/max_map_count", text, sizeof text);
+	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
+		number = number * 10 + (size_t)(*at - '0');
 	return number ? number : MAPS_USUAL;
 }
 

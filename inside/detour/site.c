@@ -7,7 +7,7 @@
 
 #include "base/kernel.h"
 #include "inside/patch/batch.h"
-#include "inside/patch/tracer.h"
+#include "inside/runtime/tasks.h"
 #include "inside/runtime/lock.h"
 
 #include <waymark/error.h>
@@ -63,7 +63,7 @@ static int take_rest(const struct text *text, const struct detour *head)
 	unsigned int from = jump->at ? jump->at : 1, end = jump->at + jump->count;
 
 	/* a debugger may restore our first byte, which then needs the others and the landing */
-	if (!jump->at && tracer_is_there())
+	if (!jump->at && tasks_is_traced())
 		return -WM_E_SITE_FOREIGN;
 	return from < end ? text_write_code(text, head->record->address + from,
 					    head->record->original + from, end - from, head->prot)

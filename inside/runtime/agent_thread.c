@@ -2,13 +2,12 @@
 #include "inside/runtime/agent_thread.h"
 
 #include "base/kernel.h"
+#include "inside/runtime/tasks.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
@@ -50,19 +49,10 @@ int agent_thread_wake_fd(void)
  */
 int agent_thread_is_last(void)
 {
-	char line[512], *at;
+	char text[TASKS_STAT_BYTES];
 	struct stat found;
-	ssize_t got;
-	int fd;
 
 	if (kernel_stat("/proc/self/task", &found) || found.st_nlink != 2 + OUR_THREADS + 1)
 		return 0;
-	fd = kernel_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = kernel_read(fd, line, sizeof line - 1);
-	kernel_close(fd);
-	line[got > 0 ? got : 0] = 0;
-	at = strrchr(line, ')');
-	return at && at[1] == ' ' && at[2] == 'Z';
+	return *tasks_stat("/proc/self/stat", text) == 'Z';
 }

@@ -10,21 +10,13 @@
 int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES])
 {
 	char path[64];
-	ssize_t got;
-	int fd;
 
 	snprintf(path, sizeof path, "%.32s/status", name);
-	fd = (int)kernel_call(SYS_openat, dir, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return -1;
-	got = kernel_read(fd, text, TASKS_STATUS_BYTES - 1);
-	kernel_close(fd);
-	text[got > 0 ? got : 0] = 0;
-	/* a thread that ends between the two calls has no text */
-	return got > 0 ? 0 : -1;
+	/* a thread that ends once this is open has no text */
+	return kernel_read_text(dir, path, text, TASKS_STATUS_BYTES) > 0 ? 0 : -1;
 }
 
-int tasks_any(int (*foreign_bytes_look)(const char *status))
+int tasks_any(int (*says)(const char *status))
 {
 	static char list[8192] __attribute__((aligned(8))), status[TASKS_STATUS_BYTES];
 	int tasks = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -39,7 +31,7 @@ int tasks_any(int (*foreign_bytes_look)(const char *status))
 			at += entry->d_reclen;
 			if (entry->d_name[0] != '.' &&
 			    !tasks_read_status(tasks, entry->d_name, status))
-				found = foreign_bytes_look(status);
+				found = says(status);
 		}
 	}
 	if (tasks >= 0)
@@ -52,6 +44,23 @@ const char *tasks_value(const char *status, const char *name)
 	const char *at = strstr(status, name);
 
 	return at ? at + strlen(name) + strspn(at + strlen(name), "\t ") : "";
+}
+
+const char *tasks_stat(const char *path, char text[TASKS_STAT_BYTES])
+{
+	kernel_read_text(AT_FDCWD, path, text, TASKS_STAT_BYTES);
+	text = strrchr(text, ')');
+	return text && text[1] ? text + 2 : "";
+}
+
+int tasks_is_traced(void)
+{
+	char text[2048]; /* the line is among the first */
+	const char *at;
+
+	kernel_read_text(AT_FDCWD, "/proc/thread-self/status", text, sizeof text);
+	at = tasks_value(text, "\nTracerPid:");
+	return at[0] != '0' || at[1] != '\n';
 }
 
 int32_t tasks_own_filters(void)

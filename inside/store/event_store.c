@@ -369,18 +369,13 @@ static void name_slots(struct writer *writer, void *data)
 	uint32_t births = __atomic_load_n(&writer->births, __ATOMIC_ACQUIRE);
 	char path[64], name[16] = "";
 	ssize_t got;
-	int fd;
 
 	(void)data;
 	if (writer->name_looks >= NAME_LOOKS)
 		return;
 	writer->name_looks++;
 	snprintf(path, sizeof path, "/proc/self/task/%d/comm", writer->tid);
-	fd = kernel_open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	got = kernel_read(fd, name, sizeof name - 1);
-	kernel_close(fd);
+	got = kernel_read_text(AT_FDCWD, path, name, sizeof name);
 	if (got <= 0)
 		return;
 	if (name[got - 1] == '\n')

@@ -3,7 +3,7 @@
 
 #include "base/kernel.h"
 #include "inside/detour/janitor.h"
-#include "inside/patch/tracer.h"
+#include "inside/runtime/tasks.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/seccomp_yield.h"
 #include "inside/watch/guard.h"
@@ -170,7 +170,7 @@ void sigtrap_restore(void)
  */
 static int tracer_stays(void)
 {
-	for (long pause_ns = TRACER_PAUSE_NS; tracer_is_there(); pause_ns *= 2) {
+	for (long pause_ns = TRACER_PAUSE_NS; tasks_is_traced(); pause_ns *= 2) {
 		if (pause_ns > TRACER_PAUSE_MAX_NS)
 			return 1;
 		kernel_sleep_ns(pause_ns);
