@@ -14,8 +14,8 @@
 
 #include "inside/detour/site.h"
 #include "inside/patch/compare.h"
-#include "inside/runtime/tasks.h"
 #include "inside/runtime/lock.h"
+#include "inside/runtime/tasks.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,12 +3,12 @@
  * A stop may fail, since a debugger is there or a thread was in a guarded function; then it is
  * tried again.
  */
-#include "inside/detour/site.h"
-
 #include "base/kernel.h"
+
+#include "inside/detour/site.h"
 #include "inside/patch/batch.h"
-#include "inside/runtime/tasks.h"
 #include "inside/runtime/lock.h"
+#include "inside/runtime/tasks.h"
 
 #include <waymark/error.h>
 

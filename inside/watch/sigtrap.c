@@ -3,9 +3,9 @@
 
 #include "base/kernel.h"
 #include "inside/detour/janitor.h"
-#include "inside/runtime/tasks.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/seccomp_yield.h"
+#include "inside/runtime/tasks.h"
 #include "inside/watch/guard.h"
 #include "inside/watch/masks.h"
 #include "inside/watch/spare.h"
