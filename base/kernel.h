@@ -169,12 +169,54 @@ KERNEL_INLINE ssize_t kernel_readlink(const char *path, char *to, size_t bytes)
 }
 
 /* No one can open it by /proc/PID/fd: memfd_create(2) gives all the right to read and write. */
-KERNEL_INLINE int kernel_memfd_create(const char *name, unsigned int flags)
+KERNEL_INLINE int kernel_memfd_create(const char *name)
 {
-	int fd = (int)kernel_result(syscall_raw(SYS_memfd_create, (long)name, flags, 0, 0));
+	int fd = (int)kernel_result(
+		syscall_raw(SYS_memfd_create, (long)name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0, 0));
 
 	if (fd >= 0)
 		syscall_raw(SYS_fchmod, fd, 0, 0, 0);
+	return fd;
+}
+
+/* Its length stays from now on, and what `more` says (F_SEAL_WRITE, or 0). 0 or -1. */
+KERNEL_INLINE int kernel_memfd_seal(int fd, int more)
+{
+	return (int)kernel_call(SYS_fcntl, fd, F_ADD_SEALS,
+				F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL | more, 0);
+}
+
+/* One of that many zeros, and of that length for ever. Or -1. */
+KERNEL_INLINE int kernel_memfd_sized(const char *name, size_t bytes)
+{
+	int fd = kernel_memfd_create(name);
+
+	if (fd >= 0 &&
+	    (kernel_call(SYS_ftruncate, fd, (long)bytes, 0, 0) || kernel_memfd_seal(fd, 0))) {
+		kernel_close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* One with these bytes, which stay. Or -1. */
+KERNEL_INLINE int kernel_memfd_filled(const char *name, const void *from, size_t bytes)
+{
+	int fd = kernel_memfd_create(name);
+	size_t done = 0;
+
+	while (fd >= 0 && done < bytes) {
+		ssize_t got = kernel_pwrite(fd, (const char *)from + done, bytes - done,
+					    (off_t)done);
+
+		if (got <= 0)
+			break;
+		done += (size_t)got;
+	}
+	if (fd >= 0 && (done < bytes || kernel_memfd_seal(fd, F_SEAL_WRITE))) {
+		kernel_close(fd);
+		return -1;
+	}
 	return fd;
 }
 

@@ -127,22 +127,8 @@ static int listen_as(unsigned int twin)
  */
 static int publish(void)
 {
-	size_t bytes = strlen(folder) + 1;
-	int fd = kernel_memfd_create(SOCKETDIR_MEMFD, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	if (fd < 0)
-		return -errno;
-	if (kernel_call(SYS_fchmod, fd, 0444, 0, 0) ||
-	    kernel_pwrite(fd, folder, bytes, 0) != (ssize_t)bytes ||
-	    kernel_call(SYS_fcntl, fd, F_ADD_SEALS,
-			F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0)) {
-		int error = -errno;
-
-		kernel_close(fd);
-		return error;
-	}
-	published = fd;
-	return 0;
+	published = kernel_memfd_filled(SOCKETDIR_MEMFD, folder, strlen(folder) + 1);
+	return published < 0 || kernel_call(SYS_fchmod, published, 0444, 0, 0) ? -errno : 0;
 }
 
 int listen_open(void)

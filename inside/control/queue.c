@@ -43,8 +43,7 @@ static int send_file(void)
 
 	if (queue.file_count) {
 		/* not F_SEAL_WRITE: before it allows that seal, the kernel may wait for all CPUs */
-		kernel_call(SYS_fcntl, queue.file, F_ADD_SEALS,
-			    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0);
+		kernel_memfd_seal(queue.file, 0);
 		error = message_send(queue.peer.fd, CONTROL_BUNDLE, 0, &bundle, sizeof bundle, NULL,
 				     0, queue.file, queue.peer.patience_ns);
 	}
@@ -85,7 +84,7 @@ static int spill(void)
 	if (queue.file_bytes + queue.used > CONTROL_BUNDLE_BYTES_MAX)
 		return -1;
 	if (queue.file < 0)
-		queue.file = kernel_memfd_create("waymark-bundle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		queue.file = kernel_memfd_create("waymark-bundle");
 	while (queue.file >= 0 && done < queue.used) {
 		ssize_t wrote = kernel_pwrite(queue.file, queue.bytes + PACKET_HEAD_BYTES + done,
 					      queue.used - done, (off_t)(queue.file_bytes + done));

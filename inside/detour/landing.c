@@ -17,7 +17,6 @@
 #define LANDING_BYTES DETOUR_JUMP_BYTES
 #define PAGES_TRIED 64	/* that are free for a window, but whose other landings are not */
 #define SHEETS_OPEN 64u /* of the file, in which room is looked for */
-#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 
 /* A hash of addresses, half empty. 0 marks an empty cell. */
 struct cell {
@@ -376,30 +375,6 @@ static size_t page_end(const struct fresh *all, size_t start, size_t count)
 	return end;
 }
 
-static int sheets_file(const struct sheets *sheets)
-{
-	size_t bytes = sheets->count * PAGE_BYTES, done = 0;
-	int fd = kernel_memfd_create(DETOUR_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int error = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (done < bytes && !error) {
-		ssize_t got = kernel_pwrite(fd, (const uint8_t *)sheets->bytes + done, bytes - done,
-					    (off_t)done);
-
-		if (got <= 0)
-			error = got ? -errno : -EIO;
-		else
-			done += (size_t)got;
-	}
-	if (!error && kernel_call(SYS_fcntl, fd, F_ADD_SEALS, SEALS, 0))
-		error = -errno;
-	if (error)
-		kernel_close(fd);
-	return error ? error : fd;
-}
-
 static int map_page(int fd, uintptr_t page, size_t sheet)
 {
 	long got = syscall_raw6(SYS_mmap, (long)page, PAGE_BYTES, PROT_READ | PROT_EXEC,
@@ -422,13 +397,14 @@ static int map_page(int fd, uintptr_t page, size_t sheet)
 static void map_sheets(struct sheets *sheets, const struct fresh *all, size_t count)
 {
 	size_t *which = heap_alloc(count * sizeof *which);
-	int fd = which ? 0 : -ENOMEM;
+	int fd = -1;
 
 	for (size_t at = 0, end; at < count && which; at = end) {
 		end = page_end(all, at, count);
 		which[at] = put_page(sheets, all + at, end - at);
 	}
-	fd = fd ? fd : sheets_file(sheets);
+	if (which)
+		fd = kernel_memfd_filled(DETOUR_NAME, sheets->bytes, sheets->count * PAGE_BYTES);
 	/* without a file the pages stay PAGE_NEW: the next call tries again */
 	for (size_t at = 0; at < count && fd >= 0; at = page_end(all, at, count))
 		find(&pages, page_of(all[at].address))->state = map_page(

@@ -68,7 +68,7 @@ void compare_run(const struct text *text, const struct compare_list *list,
 		 void (*differs)(void *owner, const uint8_t *found, void *data), void *data)
 {
 	static uint8_t bytes[GROUP * COMPARE_BYTES_MAX];
-	int fd = list->count ? kernel_memfd_create("waymark-scratch", MFD_CLOEXEC) : -1;
+	int fd = list->count ? kernel_memfd_create("waymark-scratch") : -1;
 
 	for (size_t at = 0; at < list->count;) {
 		const struct compare_item *items = list->items + at;

@@ -100,7 +100,7 @@ int text_open(struct text *text)
 	if (text->fd < 0 || way_limit != WAY_PROC_MEM) {
 		text_release(text);
 		text->is_mem = 0;
-		text->fd = kernel_memfd_create("waymark-scratch", MFD_CLOEXEC);
+		text->fd = kernel_memfd_create("waymark-scratch");
 		if (text->fd < 0)
 			return -errno;
 	}

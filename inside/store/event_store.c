@@ -116,22 +116,6 @@ static int check_limits(uint64_t bytes)
 	return 0;
 }
 
-static int make_memfd(uint64_t bytes)
-{
-	int fd = kernel_memfd_create("waymark-store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int error;
-
-	if (fd < 0)
-		return -errno;
-	if (kernel_call(SYS_ftruncate, fd, (long)bytes, 0, 0) ||
-	    kernel_call(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0)) {
-		error = -errno;
-		kernel_close(fd);
-		return error;
-	}
-	return fd;
-}
-
 static uint32_t openings;
 
 uint32_t store_openings(void)
@@ -154,9 +138,9 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 	error = check_limits(head.bytes);
 	if (error)
 		return error;
-	*fd = make_memfd(head.bytes);
+	*fd = kernel_memfd_sized("waymark-store", head.bytes);
 	if (*fd < 0)
-		return *fd;
+		return -errno;
 	map = mmap(NULL, head.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
 	if (map == MAP_FAILED) {
 		error = errno == ENOMEM ? -WM_E_MEMORY_LIMIT : -errno;

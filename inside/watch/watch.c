@@ -125,19 +125,15 @@ static void learn_magic(uint32_t magic)
 static int make_table(struct tool *tool, int *fd)
 {
 	size_t bytes = sizeof(struct watch_table);
-	void *map = MAP_FAILED;
-	int error = 0;
+	void *map;
+	int error;
 
-	*fd = kernel_memfd_create("waymark-watches", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	*fd = kernel_memfd_sized("waymark-watches", bytes);
 	if (*fd < 0)
 		return -errno;
-	if (kernel_call(SYS_ftruncate, *fd, (long)bytes, 0, 0) ||
-	    kernel_call(SYS_fcntl, *fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0))
-		error = -errno;
-	if (!error)
-		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
 	if (map == MAP_FAILED) {
-		error = error ? error : -errno;
+		error = -errno;
 		kernel_close(*fd);
 		*fd = -1;
 		return error;
