@@ -246,6 +246,23 @@ KERNEL_INLINE int kernel_mprotect(void *start, size_t bytes, int prot)
 	return (int)kernel_result(syscall_raw(SYS_mprotect, (long)start, (long)bytes, prot, 0));
 }
 
+/*
+ * In place of membarrier(2), where a filter forbids it or Linux is older than 4.16. Taking a right
+ * away from a page that was touched makes the kernel interrupt every core that runs this process,
+ * to flush its TLB, and the return from the interrupt serializes. Processors that broadcast such
+ * flushes need no interrupt: there this does nothing.
+ */
+KERNEL_INLINE void kernel_interrupt_cores(void)
+{
+	volatile char *page = kernel_map(NULL, 4096, PROT_READ | PROT_WRITE, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	*page = 1;
+	kernel_mprotect((void *)page, 4096, PROT_READ);
+	kernel_munmap((void *)page, 4096);
+}
+
 KERNEL_INLINE void kernel_sleep_ns(long ns)
 {
 	struct timespec wait = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };

@@ -20,29 +20,11 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 #define PAGE_BYTES 4096u
 
 static int sync_state; /* 0 not tried, 1 SYNC_CORE, -1 not there */
-
-/*
- * Without membarrier (before Linux 4.16, or filtered): changing the protection of a page that was
- * touched makes the kernel interrupt every core that runs this process to flush its TLB, and the
- * return from the interrupt serializes. Processors that broadcast such flushes need no interrupt;
- * there the one-byte store has no further synchronisation.
- */
-static void sync_by_interrupt(void)
-{
-	volatile char *page = kernel_map(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, 0);
-
-	if (page == MAP_FAILED)
-		return;
-	*page = 1;
-	kernel_mprotect((void *)page, PAGE_BYTES, PROT_READ);
-	kernel_munmap((void *)page, PAGE_BYTES);
-}
 
 void batch_register(void)
 {
@@ -59,7 +41,7 @@ void batch_sync_cores(void)
 	batch_register();
 	if (sync_state < 0 ||
 	    kernel_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0))
-		sync_by_interrupt();
+		kernel_interrupt_cores(); /* else the one-byte store has to do by itself */
 }
 
 void batch_bytes(const struct batch_site *site, int arm, uint8_t bytes[5])

@@ -48,23 +48,6 @@ static uint64_t round_up(uint64_t value, uint64_t step)
 	return (value + step - 1) / step * step;
 }
 
-/*
- * No membarrier(2): a filter forbids it. Taking a right away from a page that was touched makes the
- * kernel interrupt every core that runs this process, but where the processor spreads that by
- * itself; then waiting has to do: no store stays in a core's buffer for a millisecond.
- */
-static void barrier_by_interrupt(void)
-{
-	volatile char *page = kernel_map(NULL, UNIT_BYTES, PROT_READ | PROT_WRITE, 0);
-
-	if (page != MAP_FAILED) {
-		*page = 1;
-		kernel_mprotect((void *)page, UNIT_BYTES, PROT_READ);
-		kernel_munmap((void *)page, UNIT_BYTES);
-	}
-	kernel_sleep_ns(BARRIER_NS);
-}
-
 /* Every thread that runs passes a full barrier before this returns. */
 static void barrier_everywhere(void)
 {
@@ -75,7 +58,9 @@ static void barrier_everywhere(void)
 		    !kernel_call(SYS_membarrier, barriers[i].call, 0, 0, 0))
 			return;
 	}
-	barrier_by_interrupt();
+	kernel_interrupt_cores();
+	/* where that does nothing: no store stays in a core's buffer for a millisecond */
+	kernel_sleep_ns(BARRIER_NS);
 }
 
 static void layout(struct wm_store *head, const struct store_options *options)
