@@ -201,7 +201,7 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 	if (!error && take_prepared(lane, result))
 		detour_guards->begin();
 	if (!error)
-		error = list_make(&list, is_to_arm);
+		error = site_list_make(&list, is_to_arm);
 	if (error) {
 		detour_release(lane);
 		return error;
@@ -212,7 +212,7 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 		if (d->is_listed)
 			settle_chain(text, d, lane, result);
 	}
-	list_free(&list);
+	site_list_free(&list);
 	if (registry_listener)
 		registry_listener->flush();
 	/* each one is reported: the request as a whole has done what it could */
@@ -264,7 +264,7 @@ static uint32_t disarm(const struct text *text, int (*which)(const struct detour
 	uint32_t left = 0;
 	int error = 0;
 
-	if (list_make(&list, which))
+	if (site_list_make(&list, which))
 		return 1;
 	if (list.count)
 		error = site_change_all(text, &list, 0, timeout_ms, result);
@@ -283,7 +283,7 @@ static uint32_t disarm(const struct text *text, int (*which)(const struct detour
 			 (site_is_passing(error) || site->error == -WM_E_DETOUR_BUSY ||
 			  site->error == -WM_E_SITE_FOREIGN);
 	}
-	list_free(&list);
+	site_list_free(&list);
 	return left;
 }
 

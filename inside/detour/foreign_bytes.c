@@ -10,6 +10,7 @@
  * The bytes of all jumps are gathered by few system calls, since a program may unmap its code at
  * any moment.
  */
+
 #include "inside/detour/foreign_bytes.h"
 
 #include "inside/detour/site.h"
@@ -137,7 +138,7 @@ static void store_again(const struct text *text)
 	struct detour_result unused = { 0 };
 	struct list list;
 
-	if (list_make(&list, is_lost))
+	if (site_list_make(&list, is_lost))
 		return;
 	site_change_all(text, &list, 1, RETRY_MS, &unused);
 	for (size_t i = 0; i < list.count; i++) {
@@ -146,7 +147,7 @@ static void store_again(const struct text *text)
 		if (list.sites[i].is_done)
 			release(list.sites[i].detour);
 	}
-	list_free(&list);
+	site_list_free(&list);
 }
 
 /* ---- looking ---- */
@@ -247,7 +248,7 @@ static void take_away_astray(const struct text *text)
 	struct detour_result unused = { 0 };
 	struct list list;
 
-	if (list_make(&list, is_astray))
+	if (site_list_make(&list, is_astray))
 		return;
 	site_change_all(text, &list, 0, RETRY_MS, &unused);
 	for (size_t i = 0; i < list.count; i++) {
@@ -261,7 +262,7 @@ static void take_away_astray(const struct text *text)
 		/* what its distance ends in may be changed back */
 		head->is_armed = !landing_error(&head->jump);
 	}
-	list_free(&list);
+	site_list_free(&list);
 	is_stale = 1;
 }
 

@@ -11,6 +11,7 @@
 
 /* One site of a batch. In order of address; none overlaps another. */
 struct janitor_site {
+	uintptr_t address; /* the detour's; first: inside/patch/sort.h */
 	struct detour *detour;
 	int is_done; /* the bytes are as they should be now */
 	int error;   /* else: 0 not tried, -WM_E_DETOUR_BUSY, -WM_E_SITE_CHANGED, -EFAULT, ... */

@@ -414,35 +414,32 @@ static void map_sheets(struct sheets *sheets, const struct fresh *all, size_t co
 	heap_free(which, count * sizeof *which);
 }
 
-/* In order of address; NULL: none, or no memory. */
-static struct fresh *collect(size_t room, size_t *count, struct fresh **spare)
+/* In order of address; NULL: no memory. */
+static struct fresh *collect(size_t room, size_t *count)
 {
-	struct fresh *all = heap_alloc(room * sizeof *all), *sorted;
+	struct fresh *all = heap_alloc(room * sizeof *all);
 
-	*spare = heap_alloc(room * sizeof *all);
 	*count = 0;
-	for (size_t i = 0; all && *spare && i < landings.room; i++) {
+	for (size_t i = 0; all && i < landings.room; i++) {
 		const struct cell *cell = &landings.cells[i];
 
 		if (cell->code && find(&pages, page_of(cell->address))->state == PAGE_NEW)
 			all[(*count)++] = (struct fresh){ cell->address, cell->code };
 	}
-	if (!*count)
-		return all;
-	sorted = sort_by_address(all, *spare, *count, sizeof *all);
-	*spare = sorted == all ? *spare : all;
-	return sorted;
+	if (all && sort_by_address(all, *count, sizeof *all))
+		*count = 0;
+	return all;
 }
 
 void landing_map(void)
 {
 	size_t room = landings.count, count = 0, bytes;
-	struct fresh *all, *spare;
+	struct fresh *all;
 	uint8_t *memory;
 
 	if (!room)
 		return;
-	all = collect(room, &count, &spare);
+	all = collect(room, &count);
 	bytes = count * (PAGE_BYTES + PAGE_BYTES / 8);
 	memory = count ? kernel_map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_NORESERVE)
 		       : MAP_FAILED;
@@ -454,7 +451,6 @@ void landing_map(void)
 		kernel_munmap(memory, bytes);
 	}
 	heap_free(all, room * sizeof *all);
-	heap_free(spare, room * sizeof *spare);
 }
 
 int landing_error(const struct jump *jump)

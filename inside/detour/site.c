@@ -3,10 +3,12 @@
  * A stop may fail, since a debugger is there or a thread was in a guarded function; then it is
  * tried again.
  */
-#include "base/kernel.h"
-
 #include "inside/detour/site.h"
+
+#include "base/kernel.h"
 #include "inside/patch/batch.h"
+#include "inside/patch/sort.h"
+#include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
 #include "inside/runtime/tasks.h"
 
@@ -125,6 +127,37 @@ int site_count_semaphores(const struct text *text, struct detour *head, int arm)
 
 /* ---- many ---- */
 
+int site_list_make(struct list *list, int (*wanted)(const struct detour *))
+{
+	int error;
+
+	*list = (struct list){ 0 };
+	for (const struct detour *d = detour_first(); d; d = d->next)
+		list->count += wanted(d) != 0;
+	if (!list->count)
+		return 0;
+	list->bytes = list->count * sizeof *list->sites;
+	list->sites = heap_alloc(list->bytes);
+	if (!list->sites)
+		return -ENOMEM;
+	list->count = 0;
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		if (wanted(d))
+			list->sites[list->count++] = (struct janitor_site){
+				.address = d->record->address, .detour = d
+			};
+	}
+	error = sort_by_address(list->sites, list->count, sizeof *list->sites);
+	if (error)
+		site_list_free(list);
+	return error;
+}
+
+void site_list_free(struct list *list)
+{
+	heap_free(list->sites, list->bytes);
+}
+
 static int may_be_done(int error)
 {
 	return !error || error == -WM_E_DETOUR_BUSY;
@@ -205,7 +238,6 @@ int site_change_all(const struct text *text, struct list *list, int arm, unsigne
 	long pause_ns = PAUSE_FIRST_NS;
 	int error = 0;
 
-	list_sort(list);
 	store_running(text, list, arm);
 	result->done_ns = lock_now_ns();
 	while (undone(list)) {

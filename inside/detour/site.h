@@ -6,7 +6,15 @@
 #define INSIDE_DETOUR_SITE_H
 
 #include "inside/detour/detour.h"
-#include "inside/detour/site_list.h"
+#include "inside/detour/janitor.h"
+
+#include <stddef.h>
+
+/* Sites of a batch, in order of address. */
+struct list {
+	struct janitor_site *sites;
+	size_t count, bytes;
+};
 
 /* Classify `found`, the bytes that the head owns. */
 enum jump_state site_jump_state(const struct text *text, const struct detour *head,
@@ -31,6 +39,10 @@ int site_needs_stop(const struct detour *head);
 
 /* Count the semaphore of each that is to be armed in the chain, or that is up. 0 or an error. */
 int site_count_semaphores(const struct text *text, struct detour *head, int arm);
+
+/* One for each detour that is wanted. 0 or -ENOMEM. Free it if it has any. */
+int site_list_make(struct list *list, int (*wanted)(const struct detour *));
+void site_list_free(struct list *list);
 
 /*
  * Store or remove all of a list: until all is done or refused, or the time is over. Each site has

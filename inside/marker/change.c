@@ -30,7 +30,7 @@
 
 /* The sites to be written, in order of address. */
 struct list {
-	struct batch_site *sites, *spare;
+	struct batch_site *sites;
 	size_t count, room;
 };
 
@@ -137,8 +137,7 @@ static int list_make(struct list *list, const struct change *change, int arm)
 	if (!list->room)
 		return 0;
 	list->sites = heap_alloc(list->room * sizeof *list->sites);
-	list->spare = heap_alloc(list->room * sizeof *list->sites);
-	if (!list->sites || !list->spare)
+	if (!list->sites)
 		return -ENOMEM;
 	for (struct variant *v = change->variants; v; v = v->next_in_change) {
 		for (struct site *site = may_change(v, arm) ? v->sites : NULL; site;
@@ -157,20 +156,12 @@ static int list_make(struct list *list, const struct change *change, int arm)
 			};
 		}
 	}
-	if (sort_by_address(list->sites, list->spare, list->count, sizeof *list->sites) ==
-	    list->spare) {
-		struct batch_site *swap = list->sites;
-
-		list->sites = list->spare;
-		list->spare = swap;
-	}
-	return 0;
+	return sort_by_address(list->sites, list->count, sizeof *list->sites);
 }
 
 static void list_free(struct list *list)
 {
 	heap_free(list->sites, list->room * sizeof *list->sites);
-	heap_free(list->spare, list->room * sizeof *list->sites);
 }
 
 /* Report a site that is left as it is. If it was to be disarmed, the next tick tries again. */

@@ -6,6 +6,7 @@
 #include "inside/marker/marker.h"
 
 #include "abi/site.h"
+#include "inside/marker/rule.h"
 #include "inside/marker/testing/fixture.h"
 
 #include <waymark/error.h>
@@ -143,6 +144,7 @@ Test(change, marker_without_memory_for_its_change_is_refused)
 	for (unsigned int most = 0; !two->lanes; most++) {
 		struct change change = { .lane = -1 };
 
+		rule_clear(0); /* else its memory is there the next time */
 		refusals = 0;
 		allocations_left = most;
 		error = registry_rule(&text, 0, "change:two", 1, 1, &change);

@@ -239,19 +239,6 @@ static int check_together(struct module *module)
 	return error;
 }
 
-static int sort_sites(struct module *module)
-{
-	size_t bytes = module->site_count * sizeof *module->sites;
-	struct site *spare = heap_alloc(bytes), *sorted;
-
-	if (!spare)
-		return -ENOMEM;
-	sorted = sort_by_address(module->sites, spare, module->site_count, sizeof *spare);
-	heap_free(sorted == spare ? module->sites : spare, bytes);
-	module->sites = sorted;
-	return 0;
-}
-
 static int read_entries(struct reading *reading, uintptr_t start)
 {
 	struct module *module = reading->module;
@@ -325,7 +312,7 @@ static int read_at(struct module *module, const struct text *text, const struct 
 	}
 	if (!error && count) {
 		set_texts(&reading);
-		error = sort_sites(module);
+		error = sort_by_address(module->sites, count, sizeof *module->sites);
 	}
 	if (!error && count)
 		error = check_together(module);

@@ -2,6 +2,9 @@
 /* A merge sort that begins with the runs that are there. */
 #include "inside/patch/sort.h"
 
+#include "inside/runtime/heap.h"
+
+#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -34,19 +37,29 @@ static void merge(const char *from, char *to, size_t start, size_t middle, size_
 	}
 }
 
-void *sort_by_address(void *items, void *spare, size_t count, size_t item_bytes)
+int sort_by_address(void *items, size_t count, size_t item_bytes)
 {
-	while (count && run_end(items, 0, count, item_bytes) < count) {
-		void *swap = items;
+	char *from = items, *to, *spare;
+
+	if (!count || run_end(from, 0, count, item_bytes) == count)
+		return 0;
+	to = spare = heap_alloc(count * item_bytes);
+	if (!spare)
+		return -ENOMEM;
+	while (run_end(from, 0, count, item_bytes) < count) {
+		char *swap = from;
 
 		for (size_t start = 0, end; start < count; start = end) {
-			size_t middle = run_end(items, start, count, item_bytes);
+			size_t middle = run_end(from, start, count, item_bytes);
 
-			end = middle < count ? run_end(items, middle, count, item_bytes) : count;
-			merge(items, spare, start, middle, end, item_bytes);
+			end = middle < count ? run_end(from, middle, count, item_bytes) : count;
+			merge(from, to, start, middle, end, item_bytes);
 		}
-		items = spare;
-		spare = swap;
+		from = to;
+		to = swap;
 	}
-	return items;
+	if (from == spare)
+		memcpy(items, spare, count * item_bytes);
+	heap_free(spare, count * item_bytes);
+	return 0;
 }

@@ -6,9 +6,9 @@
 
 /*
  * Sort items whose first member is a uintptr_t by it; stable; quick when they are mostly in order.
- * libc's qsort(3) may call malloc, which the control side never does. `spare` has room for as many
- * and may be written in any way. Returns the array that has the result: `items` or `spare`.
+ * libc's qsort(3) may call malloc, which the control side never does. 0, or -ENOMEM and nothing is
+ * sorted.
  */
-void *sort_by_address(void *items, void *spare, size_t count, size_t item_bytes);
+int sort_by_address(void *items, size_t count, size_t item_bytes);
 
 #endif
