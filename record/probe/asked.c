@@ -83,13 +83,15 @@ const struct code_place *asked_head(const struct asked *asked)
 /* ---- the record ---- */
 
 /*
- * Make an event's text (abi/site.h). Its parts end with newlines, which these names can't contain.
+ * Make an event's text (abi/site.h). Its parts end with newlines, which names can't contain; debug
+ * information may claim any path.
  */
 static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *place,
 		     const struct code_field *fields, unsigned int count)
 {
+	const char *source = place->source && !strchr(place->source, '\n') ? place->source : "";
 	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u\n", kind, place->subsystem,
-			    place->event, place->source ? place->source : "", place->line);
+			    place->event, source, place->line);
 
 	for (unsigned int i = 0; i < count && used < TEXT_BYTES; i++)
 		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", i ? ", " : "",

@@ -2,11 +2,13 @@
 #include "record/probe/probe_plan.h"
 
 #include "abi/control.h"
+#include "record/probe/asked.h"
 #include "target/code/sweep.h"
 #include "target/code/trampoline.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 
@@ -288,4 +290,19 @@ Test(plan, overlapping_globs_place_once)
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
 	cr_assert_eq(plan->place_count, once);
 	cr_assert_gt(specs.all[1].placed, 1, "places are shared with the other glob");
+}
+
+/* A program's debug information has any text for a source file's path. */
+Test(probe_plan, source_of_any_text_takes_one_line)
+{
+	static const char text[] = "md\nfunc\nwork\n\n7\n";
+	struct code_place place = {
+		.subsystem = "func", .event = "work", .source = "a\nb", .line = 7
+	};
+	struct trampoline trampoline = { 0 };
+	struct asked asked = { 0 };
+
+	cr_assert_eq(asked_record(&asked, &place, &trampoline), 0);
+	cr_expect(memmem(asked.detour, asked.detour_bytes, text, sizeof(text)));
+	free(asked.detour);
 }

@@ -2,6 +2,7 @@
 #include "record/watch/ask.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
@@ -70,15 +71,18 @@ static int make_conditions(struct control_watch *about, const struct watch_expr 
 	return 0;
 }
 
-/* An event's name and its source file take one line each in the text. */
+/*
+ * An event's name and its source file take one line each in the text. Debug information may claim
+ * any path.
+ */
 static void make_text(struct asked_watch *asked, const struct watch_expr *expr,
 		      const struct watch_place *place, unsigned int callers)
 {
 	const struct control_watch *about = &asked->about[0];
+	int has_source = place->source && *place->source && !strchr(place->source, '\n');
 	size_t at = (size_t)snprintf(asked->text, sizeof(asked->text),
 				     "md\nwatch\n%.1024s\n%.1024s\n%u\nip", expr->words,
-				     place->source && *place->source ? place->source : "?",
-				     place->line);
+				     has_source ? place->source : "?", place->line);
 
 	if (about->on != WATCH_ON_EXECUTE)
 		at += (size_t)snprintf(asked->text + at, sizeof(asked->text) - at, ",old,new,how");

@@ -125,13 +125,16 @@ static int follow_is_plain(const struct watch_place *place)
 int watch_follow_check(const struct watch_place *place, struct watch_trouble *trouble)
 {
 	struct watch_piece pieces[WATCH_REGISTERS];
-	size_t registers = expression_pieces(0, place->bytes, pieces) + place->follow_count,
-	       used = 0;
+	size_t registers, used = 0;
 	char list[WATCH_DETAIL_MAX / 2] = "";
 
 	if (!place->follow_count)
 		return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
 					      "follow: no pointer is on the way");
+	/* pointers lead to memory that is aligned, and a packed member of it may not be */
+	registers = expression_pieces((uint64_t)place->follows[place->follow_count - 1].offset % 8,
+				      place->bytes, pieces) +
+		    place->follow_count;
 	if (!follow_is_plain(place))
 		return expression_trouble_set(
 			trouble, -WM_E_WATCH_OPTION, 0, 0,
