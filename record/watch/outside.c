@@ -142,7 +142,8 @@ static int is_wanted(const struct outside_watch *watch, const struct access_deco
 		      watch_field_value(&watch->about, old);
 	int is_left_out = 0, any_uncertain = 0;
 
-	if (watch->type && watch->type->node_count && watch->about.bytes < 9) {
+	/* what is in several registers has no condition on its value */
+	if (watch->type && watch->type->node_count && watch->type->nodes[0].bytes <= sizeof(now)) {
 		now = expression_type_bits(watch->type, &now);
 		old = expression_type_bits(watch->type, &old);
 	}

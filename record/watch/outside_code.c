@@ -219,12 +219,11 @@ const uint8_t *outside_code_at(void *data, uint64_t address, size_t bytes, int h
 	 */
 	const struct place *place = place_of(
 		code, has_run && bytes < INSN_BYTES_MAX ? address + bytes : address);
-	uint64_t start = place->end - WINDOW_BEFORE;
+	uint64_t at = address - (place->end - WINDOW_BEFORE);
 
-	if (address < start || address + bytes > start + place->window_bytes)
+	if (at > place->window_bytes || bytes > place->window_bytes - at)
 		return NULL;
-	memcpy(room, place->window + (address - start), bytes);
-	return room;
+	return memcpy(room, place->window + at, bytes);
 }
 
 /* ---- where an instruction begins ---- */
