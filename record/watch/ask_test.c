@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an agent is asked for: by places of any alignment, and by what a program's file claims. */
+/* Requests to an agent, of places of any alignment, and of any claims of a program's file. */
 #include "record/watch/ask.h"
 
 #include "record/watch/follow_plan.h"
@@ -14,7 +14,7 @@
 #define ROUNDS 20000
 #define USER_END (UINT64_C(1) << 47)
 
-/* What is behind the requests shows whether one was written beyond them. */
+/* The bytes behind the requests show whether one was written beyond them. */
 static struct {
 	struct asked_watch asked;
 	uint8_t behind[64];
@@ -61,7 +61,7 @@ static void expect_pieces(uint64_t address, uint64_t bytes)
 	cr_assert_eq(at, address + bytes);
 }
 
-/* Lines of an event's text: whoever reads it takes them one by one (abi/site.h). */
+/* Count the lines of the event's text: readers take them one by one (abi/site.h). */
 static unsigned int lines(void)
 {
 	unsigned int count = 1;
