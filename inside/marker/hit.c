@@ -10,7 +10,6 @@
 
 #include "arch/vectors.h"
 #include "inside/marker/careful.h"
-#include "inside/marker/copy.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/field.h"
 #include "inside/marker/handler_call.h"
@@ -19,6 +18,14 @@
 #include "inside/store/thread_writer.h"
 
 #include <stddef.h>
+
+#define KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define PAGE_LOW_BITS 4095u
+
+#define SHORT_BYTES 64
 
 /* Keep the compiler from moving stores over a point; x86 keeps their order by itself (TSO). */
 #define store_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
@@ -30,6 +37,139 @@
  */
 #define HIT_REGISTERS long rdi, long rsi, long rdx, long rcx, long r8, long r9
 #define HIT_PUSHED uintptr_t site, const struct marker *marker, const uint64_t *payload
+
+/* ---- copying strings and runs of bytes into a page ---- */
+
+struct unaligned_word {
+	uint64_t word;
+} __attribute__((packed, may_alias));
+
+static inline uint64_t load64(const void *from)
+{
+	return ((const volatile struct unaligned_word *)from)->word;
+}
+
+static inline void put16(unsigned char *to, uint16_t value)
+{
+	__builtin_memcpy(to, &value, sizeof value);
+}
+
+static inline void put32(unsigned char *to, uint32_t value)
+{
+	__builtin_memcpy(to, &value, sizeof value);
+}
+
+static inline void put64(unsigned char *to, uint64_t value)
+{
+	__builtin_memcpy(to, &value, sizeof value);
+}
+
+#define ONES 0x0101010101010101u
+#define HIGHS 0x8080808080808080u
+
+/* A mask of the zero bytes of a word, right up to the first; 0: it has none. */
+static inline uint64_t zero_bytes(uint64_t word)
+{
+	return (word - ONES) & ~word & HIGHS;
+}
+
+/*
+ * Copy a string that others may be changing: each byte is read once, and the copy ends where its
+ * NUL was read, or past `end`. Returns past the last byte, or NULL when `limit` comes first.
+ * LANE_SLACK covers the last word's surplus. No word is read that could reach into a page that
+ * the string isn't in.
+ */
+static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
+copy_string(unsigned char *to, const unsigned char *limit, const char *from,
+	    const unsigned char *end)
+{
+	while (to <= end) {
+		uint64_t word, zeros;
+
+		if (unlikely(to > limit))
+			return NULL;
+		if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - 8)) {
+			*to = *(const volatile unsigned char *)from++;
+			if (!*to++)
+				return to;
+			continue;
+		}
+		word = load64(from);
+		put64(to, word);
+		zeros = zero_bytes(word);
+		if (zeros)
+			return to + __builtin_ctzll(zeros) / 8 + 1;
+		to += 8;
+		from += 8;
+	}
+	return to;
+}
+
+/* State, bytes, NUL; cut where there are more than `cap` bytes before the NUL. */
+static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
+put_string(unsigned char *to, const unsigned char *limit, const char *from, uint32_t cap)
+{
+	unsigned char *start = to + 1;
+
+	if (!from) {
+		put16(to, FIELD_NULL);
+		return to + 2;
+	}
+	*to = FIELD_WHOLE;
+	to = copy_string(start, limit, from, start + cap);
+	if (!to || to - start <= cap || (to - start == cap + 1 && !to[-1]))
+		return to;
+	start[-1] = FIELD_CUT;
+	start[cap] = 0;
+	return start + cap + 1;
+}
+
+/*
+ * The same for the usual case, inline: short, and all in one page of memory. Returns how many
+ * bytes there are before the NUL, or -1: it is not the usual case. There is room for it.
+ */
+static inline __attribute__((always_inline)) int64_t put_short_string(unsigned char *to,
+								      const char *from)
+{
+	/*
+	 * one test for NULL too, which also sends off what begins a page: put_string() does those
+	 */
+	if (unlikely((((uintptr_t)from - 1) & PAGE_LOW_BITS) > PAGE_LOW_BITS - SHORT_BYTES))
+		return -1;
+	*to++ = FIELD_WHOLE;
+#pragma GCC unroll 8
+	for (unsigned int i = 0; i < SHORT_BYTES; i += 8) {
+		uint64_t word = load64(from + i), zeros;
+
+		put64(to + i, word);
+		zeros = zero_bytes(word);
+		if (likely(zeros))
+			return i + ((unsigned int)__builtin_ctzll(zeros) >> 3);
+	}
+	return -1;
+}
+
+static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
+put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from, uint64_t bytes,
+	uint32_t cap)
+{
+	*to = bytes > cap ? FIELD_CUT : FIELD_WHOLE;
+	if (!from) {
+		*to = FIELD_NULL;
+		bytes = 0;
+	}
+	if (bytes > cap)
+		bytes = cap;
+	put32(to + 1, (uint32_t)bytes);
+	to += 5;
+	if (to > limit || (uint64_t)(limit - to) < bytes)
+		return NULL;
+	for (uint64_t i = 0; i < bytes; i++)
+		to[i] = from[i];
+	return to + bytes;
+}
+
+/* ---- an event ---- */
 
 /* The two headers of abi/page.h; both return where the fields go. */
 static inline unsigned char *put_compact(unsigned char *at, uint32_t id, uint64_t ticks)
