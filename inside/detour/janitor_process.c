@@ -4,7 +4,6 @@
 #include "base/kernel.h"
 #include "inside/detour/return.h"
 #include "inside/detour/trap_book.h"
-#include "inside/detour/unblock.h"
 #include "inside/runtime/lock.h"
 #include "inside/runtime/seccomp_yield.h"
 
@@ -31,6 +30,8 @@ static int threads_is_filtered(const struct stop_job *job, const struct stopped 
  * With every thread stopped: where the threads are, and the stores. A jump replaces one
  * instruction, so no thread is in the middle of what changes.
  */
+
+__thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
 
 #define STACK_MAX ((uintptr_t)64 << 20) /* a thread's, from its stack pointer on */
 #define STACK_UNKNOWN ((uintptr_t)1 << 20)
@@ -186,6 +187,74 @@ static void keep_calls(const struct stop_job *job, const struct stopped *thread)
 		halt_regs_set(thread->tid, &regs);
 }
 
+/* ---- signal masks ---- */
+
+#define GETSIGMASK 0x420a /* linux/ptrace.h, which can't be included beside sys/ptrace.h */
+#define SETSIGMASK 0x420b
+#define MASK_BYTES 8
+#define LIBCS_OWN (UINT64_C(3) << (32 - 1))
+
+/*
+ * The address of the thread's record; NULL: it is not a thread of libc's, or not yet. Its first
+ * word names itself (x86-64 psABI, the thread control block).
+ */
+static struct trap_thread *book_of(const struct stop_job *job, const struct stopped *thread)
+{
+	struct halt_regs regs;
+	uintptr_t pointer, self;
+
+	if (halt_regs_get(thread->tid, &regs))
+		return NULL;
+	pointer = halt_thread_pointer(&regs);
+	if (!pointer || read_memory(job, &self, pointer, sizeof self) || self != pointer)
+		return NULL;
+	return (struct trap_thread *)(pointer +
+				      job->book_at); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static void set_mask(const struct stopped *thread, uint64_t mask)
+{
+	syscall_raw(SYS_ptrace, SETSIGMASK, thread->tid, MASK_BYTES, (long)&mask);
+}
+
+/*
+ * Threads that blocked SIGTRAP before the guards were in place, as in programs that leave all
+ * signals to one thread: their hits would be missed. While they are stopped, SIGTRAP is removed
+ * from their masks, and the guards' record says that it is blocked, as if they had asked for it
+ * since; when the guards go, it is restored (job->masks).
+ */
+static void change_mask(const struct stop_job *job, const struct stopped *thread)
+{
+	struct trap_thread *book;
+	uint64_t mask = 0;
+
+	if (thread->tid == job->tid || thread->tid == job->keeper ||
+	    syscall_raw(SYS_ptrace, GETSIGMASK, thread->tid, MASK_BYTES, (long)&mask))
+		return;
+	if (job->masks == STOP_MASKS_TAKE) {
+		/*
+		 * libc itself blocks its own, too, for a moment; what it restores then is seen at
+		 * another look
+		 */
+		if (!(mask & TRAP_SIGNAL_BIT) || mask & LIBCS_OWN)
+			return;
+		book = book_of(job, thread);
+		if (!book)
+			return;
+		book->is_blocked = 1;
+		set_mask(thread, mask & ~TRAP_SIGNAL_BIT);
+		return;
+	}
+	book = book_of(job, thread);
+	if (!book || !book->is_blocked)
+		return;
+	book->is_blocked = 0;
+	set_mask(thread, mask | TRAP_SIGNAL_BIT);
+	if (book->is_pending)
+		syscall_raw(SYS_tgkill, job->pid, thread->tid, SIGTRAP, 0);
+	book->is_pending = 0;
+}
+
 void janitor_spans_clear(struct stop_job *job)
 {
 	for (size_t i = 0; i < job->count; i++) {
@@ -196,7 +265,7 @@ void janitor_spans_clear(struct stop_job *job)
 		if (!job->threads[i].is_stopped)
 			continue;
 		if (job->masks)
-			unblock_thread(job, &job->threads[i]);
+			change_mask(job, &job->threads[i]);
 		if (job->looks)
 			job->has_pending |= threads_has_trap(job, &job->threads[i]);
 		if (job->has_guards || job->sweep || job->stranded)

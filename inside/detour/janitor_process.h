@@ -30,11 +30,11 @@ struct stop_job {
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
-	int sweep;	  /* free return units that were left */
-	int looks;	  /* for signals of hits that are still to come */
-	int masks;	  /* 0, STOP_MASKS_*: what is done about SIGTRAP in them (unblock.h) */
-	int32_t filters;  /* seccomp's, that we are under ourselves */
-	intptr_t book_at; /* from a thread's pointer to its struct trap_thread */
+	int sweep;		   /* free return units that were left */
+	int looks;		   /* for signals of hits that are still to come */
+	int masks;		   /* 0, STOP_MASKS_*: what is done about SIGTRAP in them */
+	int32_t filters;	   /* seccomp's, that we are under ourselves */
+	intptr_t book_at;	   /* from a thread's pointer to its struct trap_thread */
 	struct stranded *stranded; /* hits to be looked at; NULL: none */
 	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns;	   /* for the threads to stop, if they sleep uninterruptibly */
@@ -69,10 +69,6 @@ struct stop_job {
 
 /* The whole of it; its argument is a struct stop_job. */
 void janitor_stop_main(void *job);
-
-/* ---- seize_threads.c ---- */
-
-/* ---- spans.c ---- */
 
 /* See where the threads are; guards that someone is in the function of get -WM_E_DETOUR_BUSY. */
 void janitor_spans_clear(struct stop_job *job);
