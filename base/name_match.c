@@ -6,9 +6,31 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PLAIN_BYTES 1024 /* of a pattern; a longer one has its brackets as classes alone */
+
 int name_match(const char *pattern, const char *name)
 {
-	return !strcmp(pattern, name) || !fnmatch(pattern, name, 0);
+	char plain[PLAIN_BYTES];
+	size_t bytes = 0;
+
+	if (!strcmp(pattern, name) || !fnmatch(pattern, name, 0))
+		return 1;
+	if (!strchr(name, '[') || !strchr(pattern, '['))
+		return 0;
+	for (; *pattern && bytes + 3 < sizeof(plain); pattern++) {
+		if (*pattern == '\\' && pattern[1])
+			plain[bytes++] = *pattern++;
+		else if (*pattern == '[')
+			plain[bytes++] = '\\';
+		plain[bytes++] = *pattern;
+	}
+	plain[bytes] = 0;
+	return !*pattern && !fnmatch(plain, name, 0);
+}
+
+int name_match_event(const char *pattern, const char *name)
+{
+	return !fnmatch(pattern, name, FNM_CASEFOLD);
 }
 
 const char *name_last_part(const char *path)

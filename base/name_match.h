@@ -4,10 +4,14 @@
 #define BASE_NAME_MATCH_H
 
 /*
- * The name itself comes first: brackets in it are no class then ("[vdso]", "accounts[2].cents").
- * Else a glob as fnmatch(3) has it; a backslash takes its next character as it is.
+ * A glob as fnmatch(3) without flags: * also matches slashes, a backslash takes the next character
+ * literally. Brackets are a class, or, in names that have some, themselves: "accounts[2].*" matches
+ * "accounts[2].cents" and "accounts2.cents".
  */
 int name_match(const char *pattern, const char *name);
+
+/* The same for names of hardware events, which perf and libpfm4 take in any letter case. */
+int name_match_event(const char *pattern, const char *name);
 
 /*
  * The same of a module, by its path or, without a slash in the pattern, by the last part of it:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/json.h"
-#include "cli/quantity.h"
 #include "target/claim/holder.h"
 #include "record/perf/object.h"
 #include "target/process/target.h"
@@ -45,10 +45,9 @@ static int option_take(void *data, int id, const char *text)
 {
 	struct options *options = data;
 
-	if (id == 'j')
-		options->json = 1;
-	else if (quantity_id(text, &options->pid))
-		return complain_usage("claims", "%s is no process number", text);
+	if (id != 'j')
+		return command_line_id("claims", "--pid", text, &options->pid);
+	options->json = 1;
 	return CLI_FINE;
 }
 

@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct command_line {
@@ -28,11 +29,21 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
 int command_line_folder(const struct command_line *line, int argc, char **argv, const char **dir);
 
 /*
- * One pid, or several with commas between, behind those that there are; the caller frees them.
- * CLI_FINE, or what was said.
+ * Read the value of an option as base/quantity.h does. `option` is "--rows", `name` the command's.
+ * CLI_FINE, or CLI_USAGE after a message with the option, the text and what the option takes.
  */
-int command_line_pids(const char *name, const char *text, pid_t **pids, size_t *count,
-		      size_t *room);
+int command_line_number(const char *name, const char *option, const char *text, uint64_t min,
+			uint64_t max, uint64_t *number);
+int command_line_time(const char *name, const char *option, const char *text, uint64_t min_ns,
+		      uint64_t *ns);
+int command_line_size(const char *name, const char *option, const char *text, uint64_t *bytes);
+
+/* The number of a process or thread. */
+int command_line_id(const char *name, const char *option, const char *text, uint32_t *id);
+
+/* One such number, or several with commas between: added to ids[], which the caller frees. */
+int command_line_ids(const char *name, const char *option, const char *text, pid_t **ids,
+		     size_t *count, size_t *room);
 
 /*
  * What getopt_long(3) said no to: '?', or ':' where its letters begin with that, and the word that

@@ -2,10 +2,10 @@
 /* waymark compress: a trace made smaller, and back. */
 #include "cli/compress.h"
 
+#include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/json.h"
-#include "cli/quantity.h"
 #include "trace/compress.h"
 
 #include <signal.h>

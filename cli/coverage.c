@@ -9,7 +9,6 @@
 #include "cli/command_line.h"
 #include "cli/lines_gather.h"
 #include "cli/output.h"
-#include "cli/quantity.h"
 #include "cli/source_text.h"
 #include "cli/trail_lost.h"
 
@@ -99,12 +98,6 @@ static int glob_add(struct globs *globs, const char *text)
 	return CLI_FINE;
 }
 
-static int take_id(const char *text, uint32_t *id)
-{
-	return quantity_id(text, id) ? complain_usage("coverage", "this is no number: %s", text)
-				     : CLI_FINE;
-}
-
 static int take_option(void *data, int id, const char *text)
 {
 	struct coverage_options *options = data;
@@ -117,9 +110,9 @@ static int take_option(void *data, int id, const char *text)
 	case OPT_EXCLUDE:
 		return glob_add(id == OPT_INCLUDE ? &options->include : &options->exclude, text);
 	case OPT_TID:
-		return take_id(text, &options->tid);
+		return command_line_id("coverage", "--tid", text, &options->tid);
 	case OPT_PID:
-		return take_id(text, &options->pid);
+		return command_line_id("coverage", "--pid", text, &options->pid);
 	case OPT_ALL:
 		options->all = 1;
 		break;

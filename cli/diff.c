@@ -5,10 +5,10 @@
  */
 #include "cli/diff.h"
 
+#include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/pulse.h"
-#include "cli/quantity.h"
 #include "cli/trail_lost.h"
 
 #include <errno.h>
@@ -80,7 +80,8 @@ static int take_ids(uint32_t ids[2], const char *what, const char *text)
 	if (end && *end == ':')
 		end = quantity_number_at(end + 1, UINT32_MAX, &both[1]);
 	if (!end || *end || !both[0] || !both[1])
-		return complain_usage("diff", "--%s of A and one of B: A:B, not %s", what, text);
+		return complain_usage("diff", "--%s takes one of A and one of B, as 12:34, not %s",
+				      what, text);
 	ids[0] = (uint32_t)both[0];
 	ids[1] = (uint32_t)both[1];
 	return CLI_FINE;
@@ -102,13 +103,11 @@ static int take_option(void *data, int id, const char *text)
 	struct diff_options *options = data;
 	switch (id) {
 	case 'n':
-		if (quantity_number(text, LAST_MAX, &options->last))
-			return complain_usage("diff", "this is no number of blocks: %s", text);
-		break;
+		return command_line_number("diff", "--last", text, 0, LAST_MAX, &options->last);
 	case OPT_TID:
-		return take_ids(options->tids, "tid is a thread", text);
+		return take_ids(options->tids, "tid", text);
 	case OPT_PID:
-		return take_ids(options->pids, "pid is a process", text);
+		return take_ids(options->pids, "pid", text);
 	case OPT_FROM:
 	case OPT_TO:
 		return trail_bounds_take(&options->bounds, "diff", id == OPT_TO, text);

@@ -2,7 +2,7 @@
 /* waymark diff, for people. */
 #include "cli/diff.h"
 
-#include "cli/quantity.h"
+#include "base/quantity.h"
 #include "read/history/callers.h"
 
 #include <string.h>

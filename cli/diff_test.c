@@ -145,11 +145,11 @@ Test(diff, says_what_can_not_be_compared)
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s /", a), 2);
 	expect("no trace");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --tid 5 %s %s", a, a), 2);
-	expect("A:B, not 5");
+	expect("--tid takes one of A and one of B, as 12:34, not 5");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --tid 5:6 %s %s", a, a), 2);
 	expect("the trace has no such thing: a trail of thread 5: ");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --last x %s %s", a, a), 2);
-	expect("no number of blocks: x");
+	expect("--last takes a number from 0 to 1000000, not x");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --no-such %s %s", a, a), 2);
 
 	/* what is damaged is not said to be the same */
@@ -199,7 +199,7 @@ Test(diff, compares_processes_that_are_named)
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100:7 %s %s", a, b), 2);
 	expect("no such thing: a trail of that process");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100 %s %s", a, b), 2);
-	expect("--pid is a process of A and one of B: A:B, not 100");
+	expect("--pid takes one of A and one of B, as 12:34, not 100");
 }
 
 Test(diff, does_not_say_that_a_run_is_the_same_which_was_recorded_for_less_long)

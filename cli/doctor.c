@@ -2,7 +2,6 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/json.h"
-#include "cli/quantity.h"
 #include "record/doctor/doctor.h"
 #include "target/trial/simulate.h"
 
@@ -20,7 +19,7 @@
 #define WIDTH_LEAST 60
 
 struct options {
-	pid_t pid;
+	uint32_t pid;
 	int json;
 };
 
@@ -38,15 +37,10 @@ static const char usage[] =
 static int option_take(void *data, int id, const char *text)
 {
 	struct options *options = data;
-	uint64_t pid;
-
-	if (id == 'j')
-		options->json = 1;
-	else if (quantity_number(text, INT32_MAX, &pid) || !pid)
-		return complain_usage("doctor", "%s is no process number", text);
-	else
-		options->pid = (pid_t)pid;
-	return 0;
+	if (id != 'j')
+		return command_line_id("doctor", "--pid", text, &options->pid);
+	options->json = 1;
+	return CLI_FINE;
 }
 
 /* How wide a line may be; 0: as long as it is. */
@@ -270,15 +264,15 @@ static int show_all(struct out *out, const struct options *options)
 	int err = 0, status;
 
 	if (options->pid)
-		err = doctor_look_at(&list, options->pid);
+		err = doctor_look_at(&list, (pid_t)options->pid);
 	else
 		trials_us = look(&list);
 	if (err) {
 		finding_list_release(&list);
-		return complain(err, "pid %d", (int)options->pid);
+		return complain(err, "pid %u", options->pid);
 	}
 	if (options->json) {
-		show_json(out, &list, options->pid, trials_us);
+		show_json(out, &list, (pid_t)options->pid, trials_us);
 	} else {
 		show_head(out);
 		show(out, &list);

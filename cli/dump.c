@@ -6,7 +6,6 @@
 #include "base/name_match.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
-#include "cli/quantity.h"
 #include "cli/sorted_events.h"
 #include "cli/watch_where.h"
 #include "read/pass/format.h"
@@ -79,14 +78,12 @@ static int take_cpus(struct dump_options *options, const char *text)
 	free(options->cpus);
 	if (!cpus_parse(text, &options->cpus, &options->cpu_count))
 		return 0;
-	return complain_usage("dump", "--cpu takes numbers, as 0-3,8, and not: %s", text);
+	return complain_usage("dump", "--cpu takes numbers, such as 0-3,8, not %s", text);
 }
 
 static int take_option(void *data, int id, const char *text)
 {
 	struct dump_options *options = data;
-	uint64_t number = 0;
-	int fine = 1;
 
 	switch (id) {
 	case OPT_JSON:
@@ -96,23 +93,21 @@ static int take_option(void *data, int id, const char *text)
 		options->event = text;
 		break;
 	case OPT_LIMIT:
-		fine = !quantity_number(text, UINT64_MAX, &options->limit);
-		break;
+		return command_line_number("dump", "--limit", text, 0, UINT64_MAX, &options->limit);
 	case OPT_TID:
+		return command_line_id("dump", "--tid", text, &options->tid);
 	case OPT_PID:
-		fine = !quantity_number(text, UINT32_MAX, &number) && number;
-		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
-		break;
+		return command_line_id("dump", "--pid", text, &options->pid);
 	case OPT_CPU:
 		return take_cpus(options, text);
 	case OPT_ORDER:
 		return take_order(options, text);
+	case OPT_FROM:
+		return command_line_time("dump", "--from", text, 0, &options->from_ns);
 	default:
-		return quantity_since_ns(text, id == OPT_FROM ? &options->from_ns : &options->to_ns)
-			       ? complain_usage("dump", "%s is no time: " QUANTITY_TIMES, text)
-			       : 0;
+		return command_line_time("dump", "--to", text, 0, &options->to_ns);
 	}
-	return fine ? 0 : complain_usage("dump", "this is no number: %s", text);
+	return CLI_FINE;
 }
 
 static const struct option table[] = {

@@ -5,12 +5,12 @@
 #include "cli/export_samples.h"
 #include "read/export/export.h"
 
+#include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/export_perfetto.h"
 #include "cli/output.h"
-#include "cli/quantity.h"
 #include "cli/trail_bounds.h"
 #include "cli/trail_lost.h"
 #include "cli/trail_view.h"
@@ -128,12 +128,6 @@ static int take_weight(struct export_options *options, const char *text)
 					text);
 }
 
-static int take_id(const char *text, uint32_t *id)
-{
-	return quantity_id(text, id) ? complain_usage("export", "this is no number: %s", text)
-				     : CLI_FINE;
-}
-
 static int take_option(void *data, int id, const char *text)
 {
 	struct export_options *options = data;
@@ -151,9 +145,9 @@ static int take_option(void *data, int id, const char *text)
 		options->event = text;
 		return CLI_FINE;
 	case OPT_TID:
-		return take_id(text, &options->tid);
+		return command_line_id("export", "--tid", text, &options->tid);
 	case OPT_PID:
-		return take_id(text, &options->pid);
+		return command_line_id("export", "--pid", text, &options->pid);
 	case OPT_NO_PARAMETERS:
 		options->image.with_parameters = 0;
 		return CLI_FINE;

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/flight.h"
 
+#include "base/signal_name.h"
 #include "cli/cli.h"
-#include "cli/quantity.h"
 #include "cli/trail.h"
 #include "record/trail/request.h"
 #include "record/trail/live.h"
 #include "record/session/session.h"
 #include "record/spec/spec.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -22,21 +21,6 @@
 
 static const char marker[] = "marker:", of_signal[] = "signal:";
 
-/* SEGV, SIGSEGV or 11. 0: unknown. */
-static int signal_of(const char *name)
-{
-	uint64_t number;
-
-	if (isdigit((unsigned char)*name))
-		return quantity_number(name, (uint64_t)SIGRTMAX, &number) ? 0 : (int)number;
-	if (!strncasecmp(name, "SIG", 3))
-		name += 3;
-	for (int i = 1; i < SIGRTMIN; i++)
-		if (sigabbrev_np(i) && !strcasecmp(sigabbrev_np(i), name))
-			return i;
-	return 0;
-}
-
 static int complain_signal(const char *name)
 {
 	const char *names[NSIG];
@@ -45,7 +29,9 @@ static int complain_signal(const char *name)
 	for (int i = 1; i < SIGRTMIN; i++)
 		if (sigabbrev_np(i))
 			names[count++] = sigabbrev_np(i);
-	complain_usage("record", "--on signal: there is no signal %s", name);
+	complain_usage("record",
+		       "--on signal:NAME takes a signal, such as SEGV, RTMIN+1 or 11, not %s",
+		       name);
 	complain_meant(strncasecmp(name, "SIG", 3) ? name : name + 3, names, count);
 	return CLI_USAGE;
 }
@@ -60,7 +46,7 @@ int flight_parse(struct flight *flight, const char *text)
 			flight->trigger = (enum live_trigger)(TRIGGER_EXIT + i);
 	if (!strncmp(text, of_signal, strlen(of_signal))) {
 		flight->trigger = TRIGGER_SIGNAL;
-		flight->signal = signal_of(text + strlen(of_signal));
+		flight->signal = signal_name_read(text + strlen(of_signal));
 		return flight->signal ? 0 : complain_signal(text + strlen(of_signal));
 	}
 	if (!strncmp(text, marker, strlen(marker)))
@@ -264,7 +250,7 @@ int flight_end(struct flight *flight, const struct wm_session *session)
 void flight_tell(const struct flight *flight, const char *dir)
 {
 	const struct live_fired *fired = &flight->live.fired;
-	const char *name = fired->signal ? sigabbrev_np(fired->signal) : NULL;
+	char name[32];
 
 	if (!flight->trigger)
 		return;
@@ -277,9 +263,7 @@ void flight_tell(const struct flight *flight, const char *dir)
 	complain_words("waymark: --on %s: in thread %d of process %d", flight->text,
 		       (int)fired->tid, (int)fired->pid);
 	if (fired->signal)
-		fprintf(stderr, ", by signal %s%s", name ? "SIG" : "", name ? name : "");
-	if (fired->signal && !name)
-		fprintf(stderr, "%d", fired->signal);
+		fprintf(stderr, ", by signal %s", signal_name_show((uint64_t)fired->signal, name));
 	fputs("; the last instructions:\n", stderr);
 	tell_way(flight, dir);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list.h"
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "cli/list_events.h"
 #include "cli/list_probes.h"
 #include "cli/list_watches.h"
-#include "cli/quantity.h"
 #include "record/marker/hits.h"
 #include "record/spec/spec.h"
 #include "target/expression/expr.h"
@@ -19,7 +19,7 @@
 
 struct options {
 	pid_t *pids;
-	size_t pid_count;
+	size_t pid_count, pid_room;
 	const char **files;
 	size_t file_count;
 	struct spec_list globs;	 /* of markers */
@@ -55,16 +55,6 @@ static void usage(void)
 	      "  -j, --json     as one JSON array\n"
 	      "  -h, --help     this help\n",
 	      stdout);
-}
-
-static int pid_add(struct options *options, const char *text)
-{
-	uint64_t pid;
-
-	if (quantity_number(text, INT32_MAX, &pid) || !pid)
-		return complain_usage("list", "%s is no process number", text);
-	options->pids[options->pid_count++] = (pid_t)pid;
-	return CLI_FINE;
 }
 
 /* SUBSYSTEM:EVENT, unless a file has that very name. */
@@ -139,7 +129,8 @@ static int options_read(struct options *options, int argc, char **argv)
 	while (!status && (c = getopt_long(argc, argv, "p:sf:u::w:e:jh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'p':
-			status = pid_add(options, optarg);
+			status = command_line_ids("list", "--pid", optarg, &options->pids,
+						  &options->pid_count, &options->pid_room);
 			break;
 		case 's':
 			options->sites = 1;
@@ -268,7 +259,6 @@ static int print(const struct catalog *catalog, const struct options *options, c
 int cmd_list(int argc, char **argv)
 {
 	struct options options = {
-		.pids = calloc((size_t)argc + 1, sizeof(*options.pids)),
 		.files = calloc((size_t)argc + 1, sizeof(*options.files)),
 		.watches = calloc((size_t)argc + 1, sizeof(*options.watches)),
 	};
@@ -276,7 +266,7 @@ int cmd_list(int argc, char **argv)
 	char *take = NULL;
 	int status, chosen, printed;
 
-	if (!options.pids || !options.files || !options.watches)
+	if (!options.files || !options.watches)
 		return complain(-ENOMEM, NULL);
 	status = options_read(&options, argc, argv);
 	if (!status && options.events) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/outcome.h"
 
+#include "base/quantity.h"
 #include "cli/cli.h"
-#include "cli/quantity.h"
 #include "target/claim/ledger.h"
 #include "record/session/patience.h"
 #include "record/probe/probes.h"

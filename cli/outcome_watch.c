@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/outcome_watch.h"
 
+#include "base/quantity.h"
 #include "cli/cli.h"
-#include "cli/quantity.h"
 #include "cli/watch_counts.h"
 #include "record/spec/spec.h"
 #include "record/watch/watches.h"

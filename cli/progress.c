@@ -2,13 +2,13 @@
 #include "cli/progress.h"
 
 #include "base/name_match.h"
+#include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/flight.h"
 #include "cli/json.h"
 #include "cli/origins.h"
 #include "cli/outcome.h"
 #include "cli/outcome_watch.h"
-#include "cli/quantity.h"
 #include "record/trail/live.h"
 #include "target/process/ticks.h"
 

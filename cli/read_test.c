@@ -412,7 +412,7 @@ Test(dump, refuses_what_it_cannot_use)
 	cr_assert_eq(run("dump --order size x"), 2);
 	expect("--order is time, cpu or thread, and not: size");
 	cr_assert_eq(run("dump --cpu 3-1 x"), 2);
-	expect("--cpu takes numbers, as 0-3,8, and not: 3-1");
+	expect("--cpu takes numbers, such as 0-3,8, not 3-1");
 	cr_assert_eq(run("dump /dev"), 1);
 	cr_assert_eq(run("dump --help"), 0);
 	make_trace(0);

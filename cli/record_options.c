@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/quantity.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -117,18 +116,15 @@ static int take_option(struct record_options *options, int letter)
 		strcpy(options->dir, optarg);
 		return 0;
 	case 'p':
-		return command_line_pids("record", optarg, &options->pids, &options->pid_count,
-					 &options->pid_room);
+		return command_line_ids("record", "--pid", optarg, &options->pids,
+					&options->pid_count, &options->pid_room);
 	case OPT_POLICY:
 		return take_policy(options, optarg);
 	case OPT_BUFFER:
-		return quantity_bytes(optarg, &options->session.buffer_bytes)
-			       ? complain_usage("record", "%s is no size; 64M is one", optarg)
-			       : 0;
+		return command_line_size("record", "--buffer", optarg,
+					 &options->session.buffer_bytes);
 	case OPT_FOR:
-		return quantity_time_ns(optarg, &options->for_ns)
-			       ? complain_usage("record", "%s is no time: " QUANTITY_TIMES, optarg)
-			       : 0;
+		return command_line_time("record", "--for", optarg, 1, &options->for_ns);
 	case OPT_ON:
 		return flight_parse(&options->flight, optarg);
 	case OPT_STRICT:

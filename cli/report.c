@@ -8,7 +8,6 @@
 #include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/pulse.h"
-#include "cli/quantity.h"
 #include "cli/samples_view.h"
 #include "trace/writer.h"
 
@@ -86,20 +85,14 @@ static int take_view(struct report_options *options, enum samples_by by, const c
 	return CLI_FINE;
 }
 
-static int take_id(const char *text, uint32_t *id)
-{
-	return quantity_id(text, id) ? complain_usage("report", "this is no number: %s", text)
-				     : CLI_FINE;
-}
-
 static int take_last(struct report_options *options, const char *text)
 {
-	uint64_t number;
+	int status = command_line_number("report", "--last", text, 0, UINT64_MAX - 1,
+					 &options->samples.last);
 
-	if (quantity_number(text, UINT64_MAX - 1, &number))
-		return complain_usage("report", "this is no number: %s", text);
-	options->samples.last = number ? number : UINT64_MAX;
-	return CLI_FINE;
+	if (!options->samples.last)
+		options->samples.last = UINT64_MAX;
+	return status;
 }
 
 static int take_option(void *data, int id, const char *text)
@@ -120,9 +113,9 @@ static int take_option(void *data, int id, const char *text)
 		samples->event = text;
 		return CLI_FINE;
 	case OPT_TID:
-		return take_id(text, &samples->tid);
+		return command_line_id("report", "--tid", text, &samples->tid);
 	case OPT_PID:
-		return take_id(text, &samples->pid);
+		return command_line_id("report", "--pid", text, &samples->pid);
 	case OPT_ROOT:
 		samples->image.root = text;
 		return CLI_FINE;

@@ -8,7 +8,6 @@
 #include "cli/command_line.h"
 #include "cli/count_list.h"
 #include "cli/output.h"
-#include "cli/quantity.h"
 #include "record/perf/counter_claims.h"
 #include "record/perf/cpus.h"
 #include "target/process/ticks.h"
@@ -129,32 +128,28 @@ static int is_among(const struct counting *counting, pid_t id)
 	return 0;
 }
 
-static int id_add(struct counting *counting, const char *text)
+static int ids_add(struct counting *counting, const char *option, const char *text)
 {
-	char *copy = strdup(text), *save = NULL;
-	int status = copy ? CLI_FINE : complain(-ENOMEM, NULL);
+	pid_t *ids = NULL;
+	size_t count = 0, room = 0;
+	int status = command_line_ids("stat", option, text, &ids, &count, &room);
 
-	for (char *one = copy ? strtok_r(copy, ",", &save) : NULL; one && !status;
-	     one = strtok_r(NULL, ",", &save)) {
+	for (size_t i = 0; i < count && !status; i++) {
 		struct target target;
-		uint64_t id;
+		pid_t id = ids[i];
 
-		if (quantity_number(one, INT32_MAX, &id) || !id) {
-			status = complain_usage("stat", "%s is no process or thread number", one);
-			continue;
-		}
 		/* of a thread's number, -p takes the process */
-		if (counting->has_pids && !target_read(&target, (pid_t)id))
-			id = (uint64_t)target.pid;
-		if (is_among(counting, (pid_t)id))
+		if (counting->has_pids && !target_read(&target, id))
+			id = target.pid;
+		if (is_among(counting, id))
 			continue;
 		if (array_grow(&counting->ids, &counting->id_room, counting->id_count + 1,
 			       sizeof(*counting->ids)))
 			status = complain(-ENOMEM, NULL);
 		else
-			counting->ids[counting->id_count++] = (pid_t)id;
+			counting->ids[counting->id_count++] = id;
 	}
-	free(copy);
+	free(ids);
 	return status;
 }
 
@@ -167,10 +162,10 @@ static int option_take(void *data, int id, const char *text)
 		return count_list_add(&counting->list, text);
 	case 'p':
 		counting->has_pids = 1;
-		return id_add(counting, text);
+		return ids_add(counting, "--pid", text);
 	case 't':
 		counting->has_tids = 1;
-		return id_add(counting, text);
+		return ids_add(counting, "--tid", text);
 	case 'a':
 		counting->all = 1;
 		return CLI_FINE;
@@ -178,7 +173,8 @@ static int option_take(void *data, int id, const char *text)
 		if (counting->cpus)
 			return complain_usage("stat", "give --cpu once: --cpu %s", text);
 		if (cpus_parse(text, &counting->cpus, &counting->cpu_count))
-			return complain_usage("stat", "%s is no list of CPUs, such as 0-3,6", text);
+			return complain_usage("stat", "--cpu takes numbers, such as 0-3,8, not %s",
+					      text);
 		return CLI_FINE;
 	case 'G':
 		counting->cgroup = text;
@@ -187,19 +183,12 @@ static int option_take(void *data, int id, const char *text)
 		counting->no_children = 1;
 		return CLI_FINE;
 	case 'I':
-		if (quantity_time_ns(text, &counting->interval_ns) ||
-		    counting->interval_ns < INTERVAL_NS_MIN)
-			return complain_usage(
-				"stat", "%s is no interval of 1ms or more: " QUANTITY_TIMES, text);
-		return CLI_FINE;
+		return command_line_time("stat", "--interval", text, INTERVAL_NS_MIN,
+					 &counting->interval_ns);
 	case 'r':
-		if (quantity_number(text, RUNS_MAX, &counting->runs) || !counting->runs)
-			return complain_usage("stat", "%s is no number of runs", text);
-		return CLI_FINE;
+		return command_line_number("stat", "--repeat", text, 1, RUNS_MAX, &counting->runs);
 	case OPT_FOR:
-		if (quantity_time_ns(text, &counting->for_ns))
-			return complain_usage("stat", "%s is no time: " QUANTITY_TIMES, text);
-		return CLI_FINE;
+		return command_line_time("stat", "--for", text, 1, &counting->for_ns);
 	case 'o':
 		counting->output_path = text;
 		return CLI_FINE;

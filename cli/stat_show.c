@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/json.h"
-#include "cli/quantity.h"
+#include "base/quantity.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>

@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/quantity.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,8 +67,8 @@ static int option_take(void *data, int id, const char *text)
 		options->specs[options->spec_count++] = text;
 		return CLI_FINE;
 	case 'p':
-		return command_line_pids("top", text, &options->pids, &options->pid_count,
-					 &options->pid_room);
+		return command_line_ids("top", "--pid", text, &options->pids, &options->pid_count,
+					&options->pid_room);
 	case 'a':
 		options->cpus = "all";
 		return CLI_FINE;
@@ -83,23 +82,14 @@ static int option_take(void *data, int id, const char *text)
 		options->output = text;
 		return CLI_FINE;
 	case 'I':
-		if (quantity_time_ns(text, &options->interval_ns) ||
-		    options->interval_ns < INTERVAL_NS_MIN)
-			return complain_usage(
-				"top", "%s is no interval of 50ms or more: " QUANTITY_TIMES, text);
-		return CLI_FINE;
+		return command_line_time("top", "--interval", text, INTERVAL_NS_MIN,
+					 &options->interval_ns);
 	case OPT_FOR:
-		if (quantity_time_ns(text, &options->for_ns))
-			return complain_usage("top", "%s is no time: " QUANTITY_TIMES, text);
-		return CLI_FINE;
+		return command_line_time("top", "--for", text, 1, &options->for_ns);
 	case 'n':
-		if (quantity_number(text, ROWS_MAX, &options->row_max) || !options->row_max)
-			return complain_usage("top", "%s is no number of lines", text);
-		return CLI_FINE;
+		return command_line_number("top", "--count", text, 1, ROWS_MAX, &options->row_max);
 	case OPT_BUFFER:
-		if (quantity_bytes(text, &options->buffer_bytes))
-			return complain_usage("top", "%s is no size, such as 64M", text);
-		return CLI_FINE;
+		return command_line_size("top", "--buffer", text, &options->buffer_bytes);
 	case OPT_TREE:
 		options->tree = 1;
 		return CLI_FINE;

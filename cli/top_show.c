@@ -2,7 +2,7 @@
 #include "cli/top_show.h"
 
 #include "base/out.h"
-#include "cli/quantity.h"
+#include "base/quantity.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,6 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/lines_gather.h"
-#include "cli/quantity.h"
 #include "cli/source_text.h"
 #include "cli/trail_lost.h"
 
@@ -99,13 +98,6 @@ static const struct option table[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static int take_number(const char *text, uint64_t max, uint64_t *value)
-{
-	if (quantity_number(text, max, value))
-		return complain_usage("trail", "this is no number: %s", text);
-	return CLI_FINE;
-}
-
 static int take_option(void *data, int id, const char *text)
 {
 	struct trail_options *options = data;
@@ -114,16 +106,15 @@ static int take_option(void *data, int id, const char *text)
 
 	switch (id) {
 	case 'n':
-		status = take_number(text, UINT64_MAX - 1, &number);
+		status = command_line_number("trail", "--last", text, 0, UINT64_MAX - 1, &number);
 		options->last = number ? number : UINT64_MAX;
 		break;
 	case OPT_TID:
+		return command_line_id("trail", "--tid", text, &options->tid);
 	case OPT_PID:
-		status = take_number(text, UINT32_MAX, &number);
-		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
-		break;
+		return command_line_id("trail", "--pid", text, &options->pid);
 	case OPT_DEPTH:
-		status = take_number(text, UINT32_MAX, &number);
+		status = command_line_number("trail", "--depth", text, 0, UINT32_MAX, &number);
 		options->depth = (uint32_t)number;
 		break;
 	case OPT_FROM:

@@ -2,7 +2,7 @@
 #include "cli/trail_bounds.h"
 
 #include "cli/cli.h"
-#include "cli/quantity.h"
+#include "base/quantity.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ static int event_of(const char *text, char name[NAME_BYTES], uint64_t *nth)
 	memcpy(name, from, bytes);
 	name[bytes] = '\0';
 	*nth = 1;
-	return !number ? 0 : quantity_number(number + 1, UINT64_MAX, nth) || !*nth ? -EINVAL : 0;
+	return number ? quantity_number(number + 1, 1, UINT64_MAX, nth) : 0;
 }
 
 int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_to, const char *text)
@@ -44,15 +44,15 @@ int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_t
 
 	*(is_to ? &bounds->to_text : &bounds->from_text) = text;
 	if (!strncmp(text, BLOCK_WORD, strlen(BLOCK_WORD)) &&
-	    !quantity_number(text + strlen(BLOCK_WORD), UINT64_MAX, &bound->value))
+	    !quantity_number(text + strlen(BLOCK_WORD), 0, UINT64_MAX, &bound->value))
 		bound->kind = TRAIL_BOUND_BLOCK;
-	else if (!quantity_since_ns(text, &bound->value) || !event_of(text, name, &nth))
+	else if (!quantity_time(text, 0, &bound->value) || !event_of(text, name, &nth))
 		bound->kind = TRAIL_BOUND_NS;
 	else
 		return complain_usage(
 			command,
-			"--%s is a time (5, 1.5s, 300us), marker:SUBSYS:EVENT, event:SUBSYS:EVENT "
-			"with or without #N, or block:N, and not: %s",
+			"--%s takes a time (5, 1.5s, 300us), marker:SUBSYS:EVENT, event:SUBSYS:EVENT "
+			"with or without #N, or block:N, not %s",
 			is_to ? "to" : "from", text);
 	return CLI_FINE;
 }

@@ -226,12 +226,12 @@ Test(calling, says_what_is_wrong_with_the_command_line)
 	cr_expect_eq(run("export --format=folded --weight=time %s"), 2);
 	expect("instructions or blocks");
 	cr_expect_eq(run("export --format=folded --tid x %s"), 2);
-	expect("this is no number: x");
+	expect("--tid takes a number from 1 to 2147483647, not x");
 	cr_expect_eq(run("export --format=folded --tid 1 %s"), 1);
 	expect("no such thing: a trail of");
 	cr_expect_eq(run("export --format=folded /nonexistent"), 1);
 	cr_expect_eq(run("trail --calls --depth x %s"), 2);
-	expect("this is no number: x");
+	expect("--depth takes a number from 0 to 4294967295, not x");
 }
 
 /* The compiler's own reader takes it, and counts the calls that there were. */

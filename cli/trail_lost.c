@@ -2,7 +2,7 @@
 #include "cli/trail_lost.h"
 
 #include "cli/cli.h"
-#include "cli/quantity.h"
+#include "base/quantity.h"
 
 #include <stdio.h>
 

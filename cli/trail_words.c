@@ -2,8 +2,9 @@
 #include "cli/trail_words.h"
 
 #include "base/name_match.h"
+#include "base/quantity.h"
+#include "base/signal_name.h"
 #include "base/syscall_name.h"
-#include "cli/quantity.h"
 #include "read/history/instruction.h"
 #include "trace/trail/event.h"
 #include "trace/trail/range.h"
@@ -213,17 +214,8 @@ void words_json_path(struct json *json, const struct trail_view *view,
 
 const char *words_signal(uint64_t number, char text[32])
 {
-	const char *name = number <= INT32_MAX ? sigabbrev_np((int)number) : NULL;
-
-	if (!number) /* abi/trail.h: where the kernel is recorded too */
-		snprintf(text, 32, "an interrupt");
-	else if (name)
-		snprintf(text, 32, "SIG%s", name);
-	else if (number >= (uint64_t)SIGRTMIN && number <= (uint64_t)SIGRTMAX)
-		snprintf(text, 32, "SIGRTMIN+%d", (int)number - SIGRTMIN);
-	else
-		snprintf(text, 32, "signal %" PRId64, (int64_t)number);
-	return text;
+	/* abi/trail.h: where the kernel is recorded too */
+	return number ? signal_name_show(number, text) : "an interrupt";
 }
 
 static const char *gap_name(uint64_t reason)

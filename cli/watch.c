@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/outcome_watch.h"
-#include "cli/quantity.h"
+#include "base/quantity.h"
 #include "cli/tree.h"
 #include "cli/watch_hit.h"
 #include "cli/watch_input.h"
@@ -73,7 +73,7 @@ static const struct option long_options[] = {
 struct options {
 	const char **exprs;
 	pid_t *pids;
-	size_t expr_count, pid_count;
+	size_t expr_count, pid_count, pid_room;
 	char **command; /* NULL with -p */
 	uint64_t history, rows, for_ns;
 	int by_thread, each, json, hex, input, tree;
@@ -101,40 +101,29 @@ struct watching {
 
 static int take_option(struct options *options, int letter)
 {
-	uint32_t pid;
-
 	switch (letter) {
 	case 'e':
 		options->exprs[options->expr_count++] = optarg;
 		return 0;
 	case 'p':
-		if (quantity_id(optarg, &pid))
-			return complain_usage("watch", "%s is no process number", optarg);
-		options->pids[options->pid_count++] = (pid_t)pid;
-		return 0;
+		return command_line_ids("watch", "--pid", optarg, &options->pids,
+					&options->pid_count, &options->pid_room);
 	case 'f':
 		options->each = 1;
 		return 0;
 	case 'n':
-		if (!quantity_number(optarg, HISTORY_MAX, &options->history))
-			return 0;
-		return complain_usage("watch", "--history takes a number up to %d, not %s",
-				      HISTORY_MAX, optarg);
+		return command_line_number("watch", "--history", optarg, 0, HISTORY_MAX,
+					   &options->history);
 	case 't':
 		options->by_thread = 1;
 		return 0;
 	case OPT_ROWS:
-		if (!quantity_number(optarg, ROWS_MAX, &options->rows))
-			return 0;
-		return complain_usage("watch", "--rows takes a number up to %d, not %s", ROWS_MAX,
-				      optarg);
+		return command_line_number("watch", "--rows", optarg, 0, ROWS_MAX, &options->rows);
 	case 'i':
 		options->input = 1;
 		return 0;
 	case OPT_FOR:
-		if (!quantity_time_ns(optarg, &options->for_ns))
-			return 0;
-		return complain_usage("watch", "%s is no time: " QUANTITY_TIMES, optarg);
+		return command_line_time("watch", "--for", optarg, 1, &options->for_ns);
 	case OPT_TREE:
 		options->tree = 1;
 		return 0;
@@ -161,8 +150,7 @@ static int parse(struct options *options, int argc, char **argv)
 				     .rows = ROWS_DEFAULT,
 				     .session = WM_SESSION_OPTIONS_INIT };
 	options->exprs = calloc((size_t)argc + 1, sizeof(*options->exprs));
-	options->pids = calloc((size_t)argc + 1, sizeof(*options->pids));
-	if (!options->exprs || !options->pids)
+	if (!options->exprs)
 		return complain(-ENOMEM, NULL);
 	optind = 1;
 	opterr = 0;

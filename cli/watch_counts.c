@@ -2,7 +2,7 @@
 #include "cli/watch_counts.h"
 
 #include "cli/cli.h"
-#include "cli/quantity.h"
+#include "base/quantity.h"
 
 #include <waymark/error.h>
 

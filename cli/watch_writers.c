@@ -2,7 +2,7 @@
 #include "cli/watch_writers.h"
 
 #include "base/array.h"
-#include "cli/quantity.h"
+#include "base/quantity.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,17 +7,17 @@
 # The command line.
 bad 2 "name a process with -p, or a program"
 bad 2 "either -p or a program" -p 1 ./ticker
-bad 2 "is no pid" -p 12x
-bad 2 "is no pid" -p -5
-bad 2 "is no size" --buffer 12Q ./ticker
-bad 2 "is no time" --for soon ./ticker
+bad 2 "--pid takes numbers, such as 12 or 12,34, not 12x" -p 12x
+bad 2 "--pid takes numbers, such as 12 or 12,34, not -5" -p -5
+bad 2 "--buffer takes a size, such as 64M or 1.5GiB, not 12Q" --buffer 12Q ./ticker
+bad 2 "--for takes seconds, or a number with ns, us, ms, s, min, h or d, not soon" --for soon ./ticker
 bad 2 "did you mean block?" --policy blok ./ticker
 bad 2 "did you mean strict?" --strikt ./ticker
 
 # Event specs.
 bad 1 "given twice" -e marker:ticker:tick -e ticker:tick ./ticker
 bad 1 "no such event to count" -e count:cyles ./ticker
-bad 1 "sample:cpu-clock/freq=0/: freq takes 1 to" -e sample:cpu-clock/freq=0/ ./ticker
+bad 1 "sample:cpu-clock/freq=0/: freq takes a number from 1 to" -e sample:cpu-clock/freq=0/ ./ticker
 bad 1 'it is written "switch"' -e switch/x/ ./ticker
 bad 2 "-G is for -a or -C" -G /sys/fs/cgroup ./ticker
 bad 1 "can't be read" -e ticker ./ticker

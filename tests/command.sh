@@ -41,6 +41,43 @@ for command in record list report dump trail export diff compress coverage claim
 	expect 2 err "waymark $command --help" $command --no-such-option
 done
 
+# Each command reads numbers, sizes, times and signals alike. A program that is not there, or a trace,
+# is missed only after its options were read.
+for for in 10 10s 10sec 1.5SECONDS 500ms 7usec 2m 2min 1h; do
+	expect 1 err "No such file" record --for $for ./nothere
+	expect 1 err "No such file" watch --for $for count ./nothere
+done
+for size in 1048576 64M 64MB 64MiB 64mib 0.5G; do
+	expect 1 err "No such file" record --buffer $size -e trail/last=$size/ ./nothere
+done
+for signal in USR1 usr1 SIGUSR1 sigusr1 10 0xa RTMIN sigrtmin+1 SIGRTMIN+30; do
+	expect 1 err "No such file" record -e trail/last=1M/ --on signal:$signal ./nothere
+	expect 1 err "No such file" record -e watch:x/signal=$signal/ ./nothere
+done
+for bad in "" 10x 10xs -1 +1 " 1" "1 " 1e3 999999999999h; do
+	for command in record stat top watch; do
+		expect 2 err "waymark $command: --for takes seconds, or a number with ns, us, ms, s, min, h or d, not $bad" \
+			$command --for "$bad"
+	done
+	expect 2 err "waymark dump: --from takes seconds, or a number with" dump --from "$bad" x
+	expect 2 err "waymark record: --buffer takes a size, such as 64M or 1.5GiB, not $bad" record --buffer "$bad"
+	expect 1 err "trail/last=$bad/: last takes a size from 64K to 64G, not $bad" record -e "trail/last=$bad/" ./nothere
+done
+for bad in "" 0 x 12x -1 +1 " 1" 2147483648; do
+	for command in dump trail report export coverage; do
+		expect 2 err "waymark $command: --tid takes a number from 1 to 2147483647, not $bad" $command --tid "$bad" x
+	done
+	for command in record list top stat watch; do
+		expect 2 err "waymark $command: --pid takes numbers, such as 12 or 12,34, not $bad" $command --pid "$bad"
+	done
+done
+for bad in "" SEGW 65 0 RTMIN+31 RTMIN+ "SEGV "; do
+	expect 2 err "waymark record: --on signal:NAME takes a signal, such as SEGV, RTMIN+1 or 11, not $bad" \
+		record -e trail/last=1M/ --on "signal:$bad" ./nothere
+done
+expect 2 err "waymark top: --interval takes seconds, or a number with ns, us, ms, s, min, h or d, at least 50ms, not 49ms" \
+	top --interval 49ms
+
 # The manual lists the same options as the help.
 options()
 {

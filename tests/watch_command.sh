@@ -43,6 +43,7 @@ int main(void) { for (int i = 0; i < 5; i++) { accounts[2].cents += i + 1; __asm
 cc -g -O0 cents.c -o cents || exit 1
 run 0 -e 'watch:accounts[2].cents' -o cents.trace -- ./cents
 expect "dump --event with brackets" "$("$waymark" dump --event 'watch:accounts[2].cents' cents.trace | grep -c accounts)" 5
+expect "dump --event with brackets and a glob" "$("$waymark" dump --event 'watch:accounts[2].*' cents.trace | grep -c accounts)" 5
 expect "dump --event with a glob" "$("$waymark" dump --event 'watch:*.cents' cents.trace | grep -c accounts)" 5
 
 # Each as it comes: values follow each other, without a gap, whichever thread wrote them.
@@ -209,10 +210,10 @@ bad_watch "not both" 2 -p 1 count ./steps
 bad_watch "the children of a program that is started" 2 --tree count ./steps
 bad_watch "there is no option --histroy" 2 --histroy 3 count ./steps
 bad_watch "did you mean history" 2 --histroy 3 count ./steps
-bad_watch "takes a number" 2 -n many count ./steps
-bad_watch "rows takes a number" 2 --rows many count ./steps
-bad_watch "is no time" 2 --for ever count ./steps
-bad_watch "is no process number" 2 -p me count
+bad_watch "--history takes a number from 0 to 1000000, not many" 2 -n many count ./steps
+bad_watch "--rows takes a number from 0 to 1000000, not many" 2 --rows many count ./steps
+bad_watch "--for takes seconds, or a number with" 2 --for ever count ./steps
+bad_watch "--pid takes numbers, such as 12 or 12,34, not me" 2 -p me count
 bad_watch "No such process" 1 -p 4194303 count
 bad_watch "No such file or directory: ./nonexistent" 1 count ./nonexistent
 bad_watch "no processor watches reads alone" 1 count:r ./steps

@@ -2,6 +2,8 @@
 #include "record/perf/count_event.h"
 
 #include "base/array.h"
+#include "base/name_match.h"
+#include "base/quantity.h"
 #include "base/similar_names.h"
 #include "base/tracefs.h"
 #include "record/perf/cpus.h"
@@ -10,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
@@ -121,14 +122,12 @@ static int terms_read(struct count_event *event, const char *unit, char *terms, 
 static int term_read(struct count_event *event, const char *unit, char *term, int depth)
 {
 	char path[PATH_MAX], text[TEXT_BYTES];
-	char *value = strchr(term, '='), *end;
+	char *value = strchr(term, '=');
 	uint64_t number = 1;
 
 	if (value) {
 		*value++ = '\0';
-		errno = 0;
-		number = strtoull(value, &end, 0);
-		if (errno || end == value || *end)
+		if (quantity_number(value, 0, UINT64_MAX, &number))
 			return -EINVAL;
 	}
 	if (!is_file_name(term))
@@ -377,7 +376,7 @@ struct listing {
 
 static int list_one(const struct listing *listing, const struct count_listed *listed)
 {
-	if (listing->glob && fnmatch(listing->glob, listed->name, FNM_CASEFOLD))
+	if (listing->glob && !name_match_event(listing->glob, listed->name))
 		return 0;
 	return listing->take(listing->data, listed);
 }

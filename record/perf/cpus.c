@@ -2,6 +2,7 @@
 #include "record/perf/cpus.h"
 
 #include "base/array.h"
+#include "base/quantity.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -19,21 +20,16 @@ int cpus_parse(const char *text, unsigned int **cpus, size_t *count)
 	*cpus = NULL;
 	*count = 0;
 	while (*text && *text != '\n') {
-		char *end;
-		unsigned long first = strtoul(text, &end, 10), last = first;
+		uint64_t first = 0, last;
 
-		if (end == text)
+		text = quantity_number_at(text, CPUS_MAX - 1, &first);
+		last = first;
+		if (text && *text == '-')
+			text = quantity_number_at(text + 1, CPUS_MAX - 1, &last);
+		if (!text || last < first || (*text && *text != ',' && *text != '\n'))
 			goto failed;
-		if (*end == '-') {
-			text = end + 1;
-			last = strtoul(text, &end, 10);
-			if (end == text)
-				goto failed;
-		}
-		if (last < first || last >= CPUS_MAX || (*end && *end != ',' && *end != '\n'))
-			goto failed;
-		text = *end == ',' ? end + 1 : end;
-		for (unsigned long cpu = first; cpu <= last; cpu++) {
+		text += *text == ',';
+		for (uint64_t cpu = first; cpu <= last; cpu++) {
 			if (array_grow(cpus, &room, *count + 1, sizeof(**cpus))) {
 				err = -ENOMEM;
 				goto failed;

@@ -2,6 +2,7 @@
 #include "record/spec/kernel_spec.h"
 
 #include "base/number_file.h"
+#include "base/quantity.h"
 #include "base/tracefs.h"
 
 #include <ctype.h>
@@ -62,16 +63,6 @@ int kernel_spec_is(const char *text)
 
 /* ---- options ---- */
 
-static int number_read(const char *text, uint64_t max, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return errno || end == text || *end || !isdigit((unsigned char)*text) || !*number ||
-	       *number > max;
-}
-
 static int option_read(struct kernel_request *request, const char *option, struct detail words)
 {
 	struct sampler_event *event = &request->event;
@@ -80,13 +71,14 @@ static int option_read(struct kernel_request *request, const char *option, struc
 
 	if (is_sample && !strncmp(option, "freq=", 5)) {
 		event->period = 0;
-		if (number_read(option + 5, FREQ_MAX_HZ, &event->freq_hz))
-			return detail_set(words, -WM_E_SPEC, "freq takes 1 to %d, not \"%.20s\"",
+		if (quantity_number(option + 5, 1, FREQ_MAX_HZ, &event->freq_hz))
+			return detail_set(words, -WM_E_SPEC,
+					  "freq takes a number from 1 to %d, not %.20s",
 					  FREQ_MAX_HZ, option + 5);
 	} else if (is_sample && !strncmp(option, "period=", 7)) {
-		if (number_read(option + 7, INT64_MAX, &event->period))
-			return detail_set(words, -WM_E_SPEC, "period takes a number, not \"%.20s\"",
-					  option + 7);
+		if (quantity_number(option + 7, 1, INT64_MAX, &event->period))
+			return detail_set(words, -WM_E_SPEC,
+					  "period takes a number from 1 on, not %.20s", option + 7);
 	} else if (!strcmp(option, "callchain")) {
 		request->has_callers = 1;
 		event->wants |= SAMPLER_CALLERS;
@@ -206,7 +198,8 @@ static int watch_read(struct kernel_request *request, char *text, struct detail 
 	length = strchr(text, '/');
 	if (length)
 		*length++ = '\0';
-	if (!is_symbol(text) || (length && number_read(length, 8, &bytes)) || (bytes & (bytes - 1)))
+	if (!is_symbol(text) || (length && quantity_number(length, 1, 8, &bytes)) ||
+	    (bytes & (bytes - 1)))
 		return detail_set(words, -WM_E_SPEC,
 				  "write it as SYMBOL@kernel:w or SYMBOL/4@kernel:rw");
 	event->bp_type = HW_BREAKPOINT_W;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/trail/request.h"
 
+#include "base/quantity.h"
 #include "base/similar_names.h"
 #include "target/code/probe_spec.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 
@@ -21,33 +20,6 @@ int trail_request_is(const char *text)
 	size_t bytes = strcspn(text, ":/");
 
 	return bytes == strlen(kind) && !memcmp(text, kind, bytes);
-}
-
-#define SIZE_FORM "no size for a flight recorder; give one from 64K to 64G: last=64M"
-
-/* A number with nothing, K, M or G behind it, and these with B or iB. 1: it is one. */
-static int size_parse(const char *text, uint64_t *size)
-{
-	static const char units[] = "KMG";
-	const char *unit;
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return 0;
-	errno = 0;
-	*size = strtoull(text, &end, 10);
-	if (errno || *size > TRAIL_LAST_MAX)
-		return 0;
-	unit = *end ? strchr(units, *end) : NULL;
-	if (unit) {
-		int shift = 10 * (int)(unit - units + 1);
-
-		*size = *size > TRAIL_LAST_MAX >> shift ? UINT64_MAX : *size << shift;
-		end++;
-		if (!strcmp(end, "B") || !strcmp(end, "iB"))
-			end += strlen(end);
-	}
-	return !*end && *size >= TRAIL_LAST_MIN && *size <= TRAIL_LAST_MAX;
 }
 
 static int name_take(struct only_names *names, const char *name, struct detail words)
@@ -104,9 +76,11 @@ static int option_take(struct trail_request *request, const char *option, int *h
 	if (!strncmp(option, last, strlen(last))) {
 		if (request->last_bytes)
 			return twice(option, words);
-		return size_parse(option + strlen(last), &request->last_bytes)
-			       ? 0
-			       : detail_set(words, -WM_E_SPEC, "%s: " SIZE_FORM, option);
+		option += strlen(last);
+		return quantity_size(option, TRAIL_LAST_MIN, TRAIL_LAST_MAX, &request->last_bytes)
+			       ? detail_set(words, -WM_E_SPEC,
+					    "last takes a size from 64K to 64G, not %.20s", option)
+			       : 0;
 	}
 	if (!strcmp(option, kernel)) {
 		if (request->has_kernel)

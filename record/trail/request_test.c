@@ -120,7 +120,7 @@ Test(trail_request, refuses_what_is_no_size)
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		cr_assert_eq(parse(sizes[i]), -WM_E_SPEC, "%s", sizes[i]);
-		cr_assert(strstr(words, "no size for a flight recorder"), "%s", words);
+		cr_assert(strstr(words, "last takes a size from 64K to 64G, not "), "%s", words);
 	}
 }
 

@@ -2,11 +2,10 @@
 #include "target/code/probe_fields.h"
 
 #include "base/integer_type.h"
+#include "base/quantity.h"
 #include "target/code/operand.h"
 
-#include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -79,13 +78,12 @@ int code_field_retype(struct code_field *field, uint8_t type)
 /* "arg7" is 7; 0: no such name. */
 static unsigned int position_of(const char *name)
 {
-	unsigned long position;
-	char *end;
+	uint64_t position;
 
-	if (strncmp(name, "arg", 3) || !isdigit((unsigned char)name[3]) || name[3] == '0')
+	if (strncmp(name, "arg", 3) || name[3] == '0' ||
+	    quantity_number(name + 3, 1, CODE_VALUES_MAX, &position))
 		return 0;
-	position = strtoul(name + 3, &end, 10);
-	return *end || position > CODE_VALUES_MAX ? 0 : (unsigned int)position;
+	return (unsigned int)position;
 }
 
 static unsigned int position_at(const struct code_values *values, unsigned int i)

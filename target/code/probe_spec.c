@@ -2,6 +2,7 @@
 #include "target/code/probe_spec.h"
 
 #include "base/name_match.h"
+#include "base/quantity.h"
 #include "target/code/file.h"
 
 #include <ctype.h>
@@ -233,17 +234,6 @@ static int parse_function(struct code_request *request, const char *text)
 		       : 0;
 }
 
-static int number(const char *text, int base, uint64_t max, uint64_t *value)
-{
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return -WM_E_SPEC;
-	errno = 0;
-	*value = strtoull(text, &end, base);
-	return errno || *end || *value > max ? -WM_E_SPEC : 0;
-}
-
 #define ADDRESS_FORM "%.60s is neither FILE+OFFSET, as libz.so+0x1a40, nor SOURCE:LINE"
 
 static int parse_address(struct code_request *request, const char *text)
@@ -253,16 +243,13 @@ static int parse_address(struct code_request *request, const char *text)
 
 	if (!is_text(text, 1))
 		return refuse(request, -WM_E_SPEC, ADDRESS_FORM, text);
-	if (colon && colon != text && !number(colon + 1, 10, UINT_MAX, &line) && line) {
+	if (colon && colon != text && !quantity_number(colon + 1, 1, UINT_MAX, &line)) {
 		request->kind = REQUEST_LINE;
 		request->line = (unsigned int)line;
 		return set(&request->name, text, (size_t)(colon - text));
 	}
 	request->kind = REQUEST_OFFSET;
-	/* No octal: a leading zero is one that somebody padded with. */
-	if (!plus || plus == text ||
-	    number(plus + 1, plus[1] == '0' && plus[2] == 'x' ? 16 : 10, UINT64_MAX,
-		   &request->offset))
+	if (!plus || plus == text || quantity_number(plus + 1, 0, UINT64_MAX, &request->offset))
 		return refuse(request, -WM_E_SPEC, ADDRESS_FORM, text);
 	return set(&request->module, text, (size_t)(plus - text));
 }

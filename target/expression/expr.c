@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/expression/expr.h"
 
+#include "base/quantity.h"
 #include "target/code/probe_spec.h"
 #include "target/expression/named.h"
 
@@ -66,19 +67,11 @@ static int syntax(struct reader *reader, const char *expected)
 
 /* ---- numbers ---- */
 
-/* Decimal, or hexadecimal after 0x; no octal: a leading zero is one that somebody padded with. */
 static int number_read(struct reader *reader, uint64_t *number)
 {
-	const char *start = reader->text + reader->at;
-	int base = start[0] == '0' && (start[1] == 'x' || start[1] == 'X') ? 16 : 10;
-	char *end;
+	const char *end = quantity_number_at(reader->text + reader->at, UINT64_MAX, number);
 
-	if (!isdigit((unsigned char)peek(reader)))
-		return syntax(reader, "a number");
-	errno = 0;
-	*number = strtoull(start, &end, base);
-	if (errno || end > reader->text + reader->end || isalnum((unsigned char)*end) ||
-	    *end == '_')
+	if (!end || end > reader->text + reader->end || isalnum((unsigned char)*end) || *end == '_')
 		return syntax(reader, "a number");
 	reader->at = (size_t)(end - reader->text);
 	return 0;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/expression/option.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
+#include "base/quantity.h"
+#include "base/signal_name.h"
+
 #include <string.h>
 #include <waymark/error.h>
 
@@ -19,40 +18,6 @@ static const struct {
 	{ ">=", WATCH_AT_LEAST }, { "<", WATCH_BELOW },	  { ">", WATCH_ABOVE },
 	{ "&", WATCH_HAS_BITS },
 };
-
-/* All of a text as a number from 1 to max. 0: no such number. */
-static uint64_t count_of(const char *text, uint64_t max)
-{
-	uint64_t number;
-	char *end;
-
-	if (!isdigit((unsigned char)*text))
-		return 0;
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	return errno || *end || number > max ? 0 : number;
-}
-
-/* STOP, SIGSTOP, 19, RTMIN+1. 0: no such signal. */
-static int signal_of(const char *text)
-{
-	uint64_t number = count_of(text, (uint64_t)SIGRTMAX);
-
-	if (number)
-		return (int)number;
-	if (!strncmp(text, "SIG", 3))
-		text += 3;
-	if (!strcmp(text, "RTMIN"))
-		return SIGRTMIN;
-	if (!strncmp(text, "RTMIN+", 6)) {
-		number = count_of(text + 6, (uint64_t)(SIGRTMAX - SIGRTMIN));
-		return number ? SIGRTMIN + (int)number : 0;
-	}
-	for (int i = 1; i < SIGRTMIN; i++)
-		if (sigabbrev_np(i) && !strcmp(sigabbrev_np(i), text))
-			return i;
-	return 0;
-}
 
 static char *trimmed(char *text)
 {
@@ -83,6 +48,7 @@ static int condition_parse(struct watch_test *test, char *text)
 {
 	size_t at = strcspn(text, "=!<>&"), k = 0;
 	char *number;
+	uint64_t tid;
 
 	if (!strcmp(trimmed(text), "changed")) {
 		test->subject = WATCH_IF_CHANGED;
@@ -100,7 +66,7 @@ static int condition_parse(struct watch_test *test, char *text)
 	    strlen(number) >= sizeof(test->number) || strpbrk(number, "=!<>&|"))
 		return 0;
 	if (test->subject == WATCH_IF_TID &&
-	    (test->relation > WATCH_IS_NOT || !count_of(number, INT32_MAX)))
+	    (test->relation > WATCH_IS_NOT || quantity_number(number, 1, INT32_MAX, &tid)))
 		return 0;
 	memcpy(test->number, number, strlen(number) + 1);
 	return 1;
@@ -119,23 +85,24 @@ static int condition_add(struct watch_options *options, char *text, size_t at, s
 /* One that has a value behind "=", or may. Returns 1 when it is understood. */
 static int valued_parse(struct watch_options *options, char *word, size_t at, size_t bytes)
 {
-	uint64_t number;
+	uint64_t number = 0;
+	int err;
 
 	if (!strncmp(word, "if=", 3))
 		return condition_add(options, word + 3, at, bytes);
 	if (!strncmp(word, "bt=", 3)) {
-		number = count_of(word + 3, WATCH_FRAMES_MAX);
+		err = quantity_number(word + 3, 1, WATCH_FRAMES_MAX, &number);
 		options->frames = (unsigned int)number;
-		return number != 0;
+		return !err;
 	}
 	if (!strncmp(word, "signal=", 7)) {
-		options->signal = signal_of(word + 7);
+		options->signal = signal_name_read(word + 7);
 		return options->signal != 0;
 	}
 	if (!strncmp(word, "thread=", 7)) {
-		options->thread = !strcmp(word + 7, "main") ? WATCH_THREAD_MAIN
-							    : (pid_t)count_of(word + 7, INT32_MAX);
-		return options->thread != 0;
+		err = strcmp(word + 7, "main") && quantity_number(word + 7, 1, INT32_MAX, &number);
+		options->thread = number ? (pid_t)number : WATCH_THREAD_MAIN;
+		return !err;
 	}
 	return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A watch's conditions, for the type of what is watched. */
+#include "base/quantity.h"
 #include "target/expression/option.h"
 #include "target/expression/type.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static int integer_of(const struct watch_type *type, const char *text, uint64_t 
 	int is_negative = *text == '-', is_hexadecimal, has_sign = is_signed(node);
 	uint64_t mask = width == 64 ? ~0ull : (1ull << width) - 1, most;
 	int64_t value;
-	char *end;
+	int err;
 
 	if (enumerator_of(type, text, &value) || character_of(text, &value) ||
 	    word_of(text, &value)) {
@@ -90,15 +90,12 @@ static int integer_of(const struct watch_type *type, const char *text, uint64_t 
 	}
 	text += is_negative;
 	is_hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	errno = 0;
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	*bits = strtoull(text, &end, is_hexadecimal ? 16 : 10);
-	if (*end)
-		return -EINVAL;
+	err = quantity_number(text, 0, UINT64_MAX, bits);
+	if (err)
+		return err;
 	/* 0xffffffff is -1, as it is in C, where all bits are written out */
 	most = has_sign && !is_hexadecimal ? mask >> 1 : mask;
-	if (errno || (is_negative ? !has_sign || *bits > (mask >> 1) + 1 : *bits > most))
+	if (is_negative ? !has_sign || *bits > (mask >> 1) + 1 : *bits > most)
 		return -ERANGE;
 	if (is_negative)
 		*bits = 0 - *bits;
@@ -140,10 +137,8 @@ int expression_test_bind(const struct watch_test *test, const struct watch_type 
 					    .number = WATCH_NUMBER_UNSIGNED };
 	if (test->subject == WATCH_IF_CHANGED)
 		return 0;
-	if (test->subject == WATCH_IF_TID) {
-		bound->bits = strtoull(test->number, NULL, 10);
-		return 0;
-	}
+	if (test->subject == WATCH_IF_TID)
+		return quantity_number(test->number, 1, INT32_MAX, &bound->bits);
 	if (node->class == WATCH_FLOAT)
 		return bind_float(test, type, bound, trouble);
 	if (node->class == WATCH_BYTES || node->class == WATCH_COMPLEX ||

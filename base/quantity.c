@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/quantity.h"
+#include "base/quantity.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,8 @@ static int is_unit(const char *names, const char *text)
 }
 
 /* A decimal number and its unit, exactly; what is less than 1 is cut. */
-static int parse(const char *text, const struct unit *units, size_t count, uint64_t *value)
+static int parse(const char *text, const struct unit *units, size_t count, uint64_t min,
+		 uint64_t max, uint64_t *value)
 {
 	unsigned __int128 whole = 0, part = 0, one = 1;
 	const char *at = text;
@@ -47,28 +48,27 @@ static int parse(const char *text, const struct unit *units, size_t count, uint6
 	for (size_t i = 0; digits && i < count; i++) {
 		if (!is_unit(units[i].names, at))
 			continue;
-		if (whole > INT64_MAX / units[i].factor)
-			return -ERANGE;
 		whole = whole * units[i].factor + part * units[i].factor / one;
+		if (whole < min || whole > max)
+			return -ERANGE;
 		*value = (uint64_t)whole;
-		return whole > INT64_MAX ? -ERANGE : 0;
+		return 0;
 	}
 	return -EINVAL;
 }
 
-int quantity_bytes(const char *text, uint64_t *bytes)
+int quantity_size(const char *text, uint64_t min, uint64_t max, uint64_t *bytes)
 {
 	static const struct unit units[] = { { " B", 1 },
 					     { "K KB KiB", 1024 },
 					     { "M MB MiB", 1048576 },
 					     { "G GB GiB", 1073741824 },
 					     { "T TB TiB", UINT64_C(1099511627776) } };
-	int err = parse(text, units, sizeof(units) / sizeof(units[0]), bytes);
 
-	return err ? err : *bytes ? 0 : -EINVAL;
+	return parse(text, units, sizeof(units) / sizeof(units[0]), min, max, bytes);
 }
 
-int quantity_since_ns(const char *text, uint64_t *ns)
+int quantity_time(const char *text, uint64_t min_ns, uint64_t *ns)
 {
 	static const struct unit units[] = {
 		{ "ns nsec", 1 },
@@ -80,41 +80,31 @@ int quantity_since_ns(const char *text, uint64_t *ns)
 		{ "d day days", UINT64_C(86400000000000) },
 	};
 
-	return parse(text, units, sizeof(units) / sizeof(units[0]), ns);
-}
-
-int quantity_time_ns(const char *text, uint64_t *ns)
-{
-	int err = quantity_since_ns(text, ns);
-
-	return err ? err : *ns ? 0 : -EINVAL;
+	return parse(text, units, sizeof(units) / sizeof(units[0]), min_ns, INT64_MAX, ns);
 }
 
 const char *quantity_number_at(const char *text, uint64_t max, uint64_t *number)
 {
+	int base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
 	char *end;
 
 	if (*text < '0' || *text > '9') /* strtoull takes signs and spaces */
 		return NULL;
 	errno = 0;
-	*number = strtoull(text, &end, 10);
+	*number = strtoull(text, &end, base);
 	return errno || *number > max ? NULL : end;
 }
 
-int quantity_number(const char *text, uint64_t max, uint64_t *number)
+int quantity_number(const char *text, uint64_t min, uint64_t max, uint64_t *number)
 {
-	const char *end = quantity_number_at(text, max, number);
+	uint64_t value;
+	const char *end = quantity_number_at(text, UINT64_MAX, &value);
 
-	return end && !*end ? 0 : -EINVAL;
-}
-
-int quantity_id(const char *text, uint32_t *id)
-{
-	uint64_t number;
-
-	if (quantity_number(text, UINT32_MAX, &number) || !number)
+	if (end ? *end : *text < '0' || *text > '9')
 		return -EINVAL;
-	*id = (uint32_t)number;
+	if (!end || value < min || value > max)
+		return -ERANGE;
+	*number = value;
 	return 0;
 }
 
