@@ -3,14 +3,16 @@
 
 #include "base/kernel.h"
 #include "base/socketdir.h"
+#include "inside/control/detours.h"
 #include "inside/control/hello.h"
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
-#include "inside/control/quiet.h"
 #include "inside/control/report.h"
 #include "inside/control/session_request.h"
 #include "inside/control/session_table.h"
 #include "inside/control/wait.h"
+#include "inside/detour/foreign_bytes.h"
+#include "inside/detour/janitor.h"
 #include "inside/marker/marker.h"
 #include "inside/runtime/lock.h"
 #include "inside/store/event_store.h"
@@ -23,6 +25,11 @@
 #include <sys/socket.h>
 #include <waymark/error.h>
 
+#define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
+#define LATE_PATIENCE_NS 100000000u
+#define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
+#define STRANDED_MS 100	  /* in a hit for so long: see whether that is so */
+#define TICK_LOOK_NS UINT64_C(500000000)
 #define WAIT_MS 4000 /* for the lock, and for a thread that takes a module away */
 
 int session_patching_lock(const struct text *text, int strict)
@@ -45,9 +52,54 @@ int session_patching_lock(const struct text *text, int strict)
 		kernel_sleep_ns(1000000);
 	}
 }
-#define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
-#define LATE_PATIENCE_NS 100000000u
-#define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
+
+/*
+ * store_quiet() for a session's lane. 0 or -ETIMEDOUT. Under the agent's lock.
+ *
+ * A thread that doesn't leave its hit may have left it long ago, by a jump. No further hit of that
+ * thread shows it, because nothing is armed any more.
+ */
+static int wait_quiet(unsigned int lane, const struct text *text, unsigned int timeout_ms)
+{
+	static uint64_t looked_ns;
+	unsigned int wait_ms = STRANDED_MS, left_ms = timeout_ms;
+	int error = store_quiet(lane, left_ms < wait_ms ? left_ms : wait_ms);
+
+	while (error == -ETIMEDOUT && left_ms > wait_ms) {
+		janitor_forget_stranded(text);
+		left_ms -= wait_ms;
+		error = store_quiet(lane, left_ms < wait_ms ? left_ms : wait_ms);
+	}
+	if (error == -ETIMEDOUT && lock_now_ns() - looked_ns >= TICK_LOOK_NS) {
+		janitor_forget_stranded(text); /* for the next time */
+		looked_ns = lock_now_ns();
+	}
+	return error;
+}
+
+int session_quiet(struct session *session, struct change *change, unsigned int timeout_ms)
+{
+	int error = session_patching_lock(session_text, 0), quiet;
+
+	if (error)
+		return error;
+	session->is_quiet = 1;
+	session->follows_modules = 0; /* until it commits again */
+	wait_modules_clear(session_lane(session));
+	session->set = 0;
+	/* report what another tool did since the last look while the tool is still connected */
+	if (session->fd >= 0 && !registry_is_frozen(session_text))
+		foreign_bytes_look(session_text);
+	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
+	watch_release(session_lane(session), session->fd < 0);
+	detours_let_go(session_lane(session), session_text, change);
+	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
+			? wait_quiet(session_lane(session), session_text, timeout_ms)
+			: 0;
+	report_flush();
+	lock_release(&agent_lock);
+	return error ? error : quiet;
+}
 
 static int is_ready;	  /* session_init() was called in this process */
 static int is_incomplete; /* session_forked() */
@@ -102,7 +154,7 @@ void session_unreached(const char *tool, int error)
 static void finish_closing(struct session *session, unsigned int timeout_ms)
 {
 	struct change change = { .lane = -1 };
-	int error = quiet_session(session, &change, timeout_ms);
+	int error = session_quiet(session, &change, timeout_ms);
 
 	if ((error && error != -ETIMEDOUT) || lock_take(&agent_lock, SESSION_LOCK_MS))
 		return; /* session_tick() tries again */
@@ -118,7 +170,7 @@ static void take_back(void)
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (sessions[i].state != SESSION_LEFT || lock_take(&agent_lock, SESSION_LOCK_MS))
 			continue;
-		if (!quiet_wait(i, session_text, QUIET_AGAIN_MS) && !store_close(i))
+		if (!wait_quiet(i, session_text, QUIET_AGAIN_MS) && !store_close(i))
 			sessions[i].state = SESSION_FREE;
 		lock_release(&agent_lock);
 	}

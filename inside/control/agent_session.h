@@ -67,4 +67,12 @@ void session_forked(uint32_t lanes, int incomplete);
  */
 int session_patching_lock(const struct text *text, int strict);
 
+/*
+ * Disarm all that the session has; its store is quiet then. -ETIMEDOUT: but for threads that don't
+ * leave a hit of theirs; or another error.
+ */
+struct change;
+struct session;
+int session_quiet(struct session *session, struct change *change, unsigned int timeout_ms);
+
 #endif

@@ -6,7 +6,6 @@
 #include "inside/control/detours.h"
 #include "inside/control/listen.h"
 #include "inside/control/looking.h"
-#include "inside/control/permit.h"
 #include "inside/control/seccomp_yielding.h"
 #include "inside/control/session_table.h"
 #include "inside/control/stopper_client.h"
@@ -20,6 +19,7 @@
 #include "inside/runtime/lock.h"
 #include "inside/runtime/reentrancy_guard.h"
 #include "inside/runtime/seccomp_yield.h"
+#include "inside/runtime/tasks.h"
 #include "inside/runtime/agent_thread.h"
 #include "inside/store/arena.h"
 #include "inside/store/event_store.h"
@@ -31,12 +31,16 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
 #define TICK_MS 250
+#define PERMITS_MS_MIN 1
+#define PERMITS_MS_MAX                                                                             \
+	16 /* while no thread asks: 60 wakes a second, under the block policy alone */
 #define GREET_MS 10000
 #define LIFE_LOCK_MS 1000
 #define SCAN_MORE_MS 500 /* a program waits longer than the control thread, which reports LATE */
@@ -200,13 +204,71 @@ static void tick(void)
 		stopper_release();
 }
 
+struct permits {
+	int tasks;
+	int asked;
+};
+
+/* By its number in its own namespace, whatever /proc counts in. */
+static int is_free_of_filters(const struct permits *permits, int32_t tid)
+{
+	static char status[TASKS_STATUS_BYTES];
+	const char *mode;
+	char name[16];
+
+	snprintf(name, sizeof name, "%d", (int)tid);
+	if (tasks_read_status(permits->tasks, name, status))
+		return 0;
+	mode = tasks_value(status, "\nSeccomp:");
+	return mode[0] == '0' && mode[1] == '\n' &&
+	       tasks_last_number(tasks_value(status, "\nNSpid:")) == tid;
+}
+
+static void answer_permit(struct writer *writer, void *data)
+{
+	uint32_t permit = __atomic_load_n(&writer->permit, __ATOMIC_ACQUIRE);
+	struct permits *permits = data;
+	int is_free;
+
+	if ((permit & PERMIT_STATE) != PERMIT_ASKED)
+		return;
+	permits->asked++;
+	if (permits->tasks < 0)
+		permits->tasks = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	is_free = permits->tasks >= 0 && is_free_of_filters(permits, writer->tid);
+	__atomic_compare_exchange_n(&writer->permit, &permit,
+				    permit - PERMIT_ASKED +
+					    (is_free ? PERMIT_GIVEN : PERMIT_REFUSED),
+				    0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/*
+ * Whether threads that wait for room may sleep: answer all that ask, if any store has writers that
+ * may wait (inside/store/thread_writer.h). Returns after how many milliseconds to come again, -1:
+ * not of itself.
+ */
+static int give_permits(void)
+{
+	static int again_ms = PERMITS_MS_MAX;
+	struct permits permits = { .tasks = -1 };
+
+	if (!store_any_blocks())
+		return -1;
+	arena_each(answer_permit, &permits);
+	if (permits.tasks >= 0)
+		kernel_close(permits.tasks);
+	again_ms = permits.asked ? PERMITS_MS_MIN : again_ms * 2;
+	again_ms = again_ms < PERMITS_MS_MAX ? again_ms : PERMITS_MS_MAX;
+	return again_ms;
+}
+
 /* One round. Returns when something happened, or at the next tick. */
 static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 {
 	struct pollfd fds[SESSIONS_MAX + 2];
 	struct signalfd_siginfo info;
 	int wait_ms = looking_wait_ms(*next_tick_ns);
-	int permits_ms = permits_give();
+	int permits_ms = give_permits();
 
 	_Static_assert(SESSIONS_MAX + 2 <= IDLE_FDS_MAX, "all that is rested on");
 	if (permits_ms >= 0 && permits_ms < wait_ms)

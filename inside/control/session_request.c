@@ -7,7 +7,6 @@
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
 #include "inside/control/agent_session.h"
-#include "inside/control/quiet.h"
 #include "inside/control/report.h"
 #include "inside/control/wait.h"
 #include "inside/detour/hook.h"
@@ -330,7 +329,7 @@ int request_serve(struct session *session, const struct wm_message *message, str
 		return 0; /* once the answer is sent: the program may end right then */
 	case CONTROL_QUIET:
 	case CONTROL_LEAVE:
-		error = quiet_session(session, change, SESSION_QUIET_MS);
+		error = session_quiet(session, change, SESSION_QUIET_MS);
 		/*
 		 * who is in a hit still has not passed the marker: all that were passed are
 		 * recorded

@@ -188,7 +188,7 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
  * While it waits it can't put itself under a filter. The low two bits are a state, the others count
  * the waits:
  *
- *	0 -> ASKED                  its thread; release, pairs with permits_give()'s acquire
+ *	0 -> ASKED                  its thread; release, pairs with give_permits()'s acquire
  *	ASKED -> GIVEN or REFUSED   the control thread, by compare and swap, after a look at the
  *				    thread since then
  *	any -> 0                    its thread, at the wait's end. A handler that jumps out leaves
