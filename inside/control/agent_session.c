@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/control/agent_session.h"
 
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
 #include "inside/control/detours.h"
@@ -156,6 +157,7 @@ static void finish_closing(struct session *session, unsigned int timeout_ms)
 	struct change change = { .lane = -1 };
 	int error = session_quiet(session, &change, timeout_ms);
 
+	DEBUG_TRACE("agent/session", "lane %d: quiet: error %d", session_lane(session), error);
 	if ((error && error != -ETIMEDOUT) || lock_take(&agent_lock, SESSION_LOCK_MS))
 		return; /* session_tick() tries again */
 	if (!error)
@@ -224,9 +226,11 @@ int session_add(int fd, unsigned int flags, const char *tool)
 		say_done(fd, error);
 	}
 	if (error) {
+		DEBUG_TRACE("agent/session", "connection refused: error %d", error);
 		kernel_close(fd);
 		return error;
 	}
+	DEBUG_TRACE("agent/session", "lane %d: hello sent, flags %x", session_lane(session), flags);
 	report_lane_new(session_lane(session));
 	wait_modules_clear(session_lane(session));
 	*session = (struct session){ .fd = fd,
@@ -265,6 +269,8 @@ int session_rescan(void)
 
 static void begin_closing(struct session *session)
 {
+	DEBUG_TRACE("agent/session", "lane %d: closes, state %d, %d sessions",
+		    session_lane(session), session->state, session_count());
 	report_flush(); /* nothing may wait for a descriptor that is another's soon */
 	if (session->fd >= 0)
 		kernel_close(session->fd);
@@ -332,6 +338,8 @@ static void serve_session(struct session *session)
 	/* a tool that asks for something is at work on it */
 	if (session->awaits_go)
 		wait_renew(CONTROL_WAIT_MS);
+	DEBUG_TRACE("agent/session", "lane %d: request %d, serial %d, %d bytes",
+		    session_lane(session), message->type, message->serial, message->bytes);
 	wait_serving(1);
 	begin_ns = lock_now_ns();
 	report_begin(session_lane(session), message->serial);
@@ -339,6 +347,10 @@ static void serve_session(struct session *session)
 	wait_serving(0);
 	if (report_end())
 		error = -EPIPE; /* the tool has not read its messages */
+	DEBUG_TRACE("agent/session",
+		    "lane %d: serial %d done: error %d, %d markers, %d sites, %d refused",
+		    session_lane(session), message->serial, error, change.markers, change.sites,
+		    change.refused);
 	if (error == 1)
 		return;
 	if (send_done(session, message, error, &change, begin_ns) || error == -EPIPE ||
@@ -379,6 +391,7 @@ static void report_late(unsigned int lane, uint64_t base)
 	struct control_late late = { .base = base };
 	uint64_t patience_ns = LATE_PATIENCE_NS;
 
+	DEBUG_TRACE("agent/session", "lane %d: the program did not wait, module %x", lane, base);
 	/* one that takes nothing for so long is found deaf by and by */
 	message_send(sessions[lane].fd, CONTROL_LATE, 0, &late, sizeof late, NULL, 0, -1,
 		     &patience_ns);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
 #include "inside/control/agent.h"
@@ -61,6 +62,7 @@ static int start(void)
 
 	if (started)
 		return 0;
+	debug_trace_open();
 	/*
 	 * fork(2) runs our handler in the child before those that were registered later. A malloc
 	 * of the program's own takes its locks in such a handler: let it register first. volatile:
@@ -82,6 +84,7 @@ static int start(void)
 	watch_own_code((uintptr_t)__ehdr_start, (uintptr_t)etext);
 	fork_register();
 	started = 1;
+	DEBUG_TRACE("agent/start", "started: text is written by way %d", text_way());
 	return 0;
 }
 
@@ -131,10 +134,12 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 			why = control_add_tool(tool);
 		if (!why)
 			why = control_start(CONTROL_WANT_CONNECT, flags);
+		DEBUG_TRACE("agent/start", "launched by %s: error %d", (long)tool, why);
 		if (why)
 			listen_refuse(tool, why);
 		else
-			control_wait_go(CONTROL_GO_WAIT_MS, CONTROL_WAIT_MAX_MS);
+			why = control_wait_go(CONTROL_GO_WAIT_MS, CONTROL_WAIT_MAX_MS);
+		DEBUG_TRACE("agent/start", "the program continues: error %d", why);
 	}
 	errno = error;
 }
@@ -193,6 +198,7 @@ __attribute__((visibility("default"))) void *waymark_agent_loaded(const char *fo
 		error = use_folder(folder);
 	if (!error)
 		error = listen_by(CONTROL_WANT_GREET);
+	DEBUG_TRACE("agent/start", "injected, listens: error %d", error);
 	return (void *)(intptr_t)error;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/control/control_thread.h"
 
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/control/agent_session.h"
 #include "inside/control/detours.h"
@@ -151,6 +152,8 @@ static void scan_if_asked(void)
 		seen_since_ns = lock_now_ns();
 		wait_load_begin(seen_since_ns);
 		scan_is_due = session_rescan() != 0;
+		DEBUG_TRACE("agent/control", "modules changed, scan %d: again %d", asked,
+			    scan_is_due);
 		scanned = asked;
 	}
 	if (session_any_pending() && lock_now_ns() < wait_load_end_ns(seen_since_ns))
@@ -308,6 +311,8 @@ static uint32_t take_wants(uint64_t *greet_until_ns)
 		for (unsigned int i = 0; i < control.tool_count; i++) {
 			int error = listen_connect(control.tools[i], control.flags);
 
+			DEBUG_TRACE("agent/control", "connect to %s: error %d",
+				    (long)control.tools[i], error);
 			if (error)
 				session_unreached(control.tools[i], error);
 		}
@@ -321,6 +326,7 @@ static uint32_t take_wants(uint64_t *greet_until_ns)
 	if (wants & (CONTROL_WANT_LISTEN | CONTROL_WANT_GREET) && listen_fd() < 0) {
 		int error = listen_open();
 
+		DEBUG_TRACE("agent/control", "listen: error %d", error);
 		if (error)
 			*greet_until_ns = 0; /* no tool can come */
 		__atomic_store_n(&control.listens, error ? error : 1, __ATOMIC_RELEASE);
@@ -347,6 +353,7 @@ static void run(int wake_fd)
 			return;
 		why = seccomp_yield_takes_all();
 		if (why) {
+			DEBUG_TRACE("agent/control", "yields to a filter: error %d", why);
 			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
 			session_refuse_all(why);
 			return;
@@ -403,6 +410,7 @@ static void give_up(int why)
 {
 	unsigned int count = control.wants & CONTROL_WANT_CONNECT ? control.tool_count : 0;
 
+	DEBUG_TRACE("agent/control", "gives up: error %d, %d tools", why, count);
 	for (unsigned int i = 0; i < count; i++) {
 		if (control.flags & SESSION_FORKED)
 			session_unreached(control.tools[i], why);
@@ -437,6 +445,8 @@ static void *control_main(void *unused)
 	__atomic_store_n(&control_life.state, CONTROL_RUNNING, __ATOMIC_RELEASE);
 	lock_release(&control_life.lock);
 	do {
+		DEBUG_TRACE("agent/control", "thread runs: wants %x, flags %x, seccomp %d",
+			    control.wants, control.flags, control_life.seccomp);
 		error = prepare(control.flags & CONTROL_PREARM);
 		if (error)
 			give_up(error);
@@ -444,6 +454,7 @@ static void *control_main(void *unused)
 			run(wake_fd);
 		clean_up();
 	} while (!may_end());
+	DEBUG_TRACE("agent/control", "thread ends: last of the process %d", has_left);
 	kernel_call(SYS_close_range, 0, ~0u, 0, 0);
 	/* threads that wait for us can stop waiting */
 	wait_go_over();

@@ -14,6 +14,7 @@
  * wiped (inside/store/arena.h). They are counted, unless the process has privileges: then the child
  * has nothing of the store.
  */
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/control/agent.h"
 #include "inside/control/agent_session.h"
@@ -152,6 +153,9 @@ static void child(void)
 		if (!why)
 			wait_for_tool(usual_ms);
 	}
+	if (count)
+		DEBUG_TRACE("agent/fork", "child with %d tools, lanes %x, whole %d: error %d",
+			    count, followed, is_whole, why);
 	for (unsigned int i = 0; why && i < count; i++)
 		session_unreached(paths[i], why);
 	store_forked_end();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/control/hello.h"
 
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/control/message.h"
 #include "inside/control/session_table.h"
@@ -37,6 +38,7 @@ int hello_refuse(int fd, int error)
 	char path[4096];
 	size_t bytes = exe_path(path);
 
+	DEBUG_TRACE("agent/hello", "%s is not recorded: error %d", (long)path, error);
 	return message_send(fd, CONTROL_UNRECORDED, 0, &unrecorded, sizeof unrecorded, path, bytes,
 			    -1, NULL);
 }

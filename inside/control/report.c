@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/control/report.h"
 
+#include "base/debug_trace.h"
 #include "inside/control/message.h"
 #include "inside/control/wait.h"
 #include "inside/control/queue.h"
@@ -129,6 +130,8 @@ static void report_refused(unsigned int lane, const struct refusal *refusal)
 	};
 	size_t bytes = refusal->site->text_bytes;
 
+	DEBUG_TRACE("agent/report", "lane %d: refused %x: error %d", lane, refusal->site->address,
+		    refusal->error);
 	memcpy(body.expected, refusal->expected, sizeof refusal->expected);
 	memcpy(body.found, refusal->found, sizeof refusal->found);
 	memcpy(texts, refusal->site->text, bytes);
@@ -143,6 +146,8 @@ static void report_foreign(unsigned int lane, uint32_t id, uint64_t begin_ns, ui
 {
 	struct control_foreign held = { .id = id, .begin_ns = begin_ns, .end_ns = end_ns };
 
+	DEBUG_TRACE("agent/report", "lane %d: another tool's byte at event %d: ended %d", lane, id,
+		    end_ns != 0);
 	report(lane, CONTROL_FOREIGN, &held, sizeof held, NULL, 0);
 }
 
@@ -153,6 +158,7 @@ static void report_unusable(unsigned int lane, const char *path, int error)
 	char text[SITE_TEXT_MAX / 2];
 	int bytes = snprintf(text, sizeof text, "mj\n?\n?\n%s\n0\n", path);
 
+	DEBUG_TRACE("agent/report", "lane %d: no markers of %s: error %d", lane, (long)path, error);
 	report(lane, CONTROL_REFUSED, &refused, sizeof refused, text, (size_t)bytes + 1);
 }
 
@@ -176,6 +182,8 @@ static void report_module_to(unsigned int lane, const struct module *module, int
 		.gone = (uint8_t)gone,
 	};
 
+	DEBUG_TRACE("agent/report", "lane %d: module %s at %x: gone %d, %d sites, error %d", lane,
+		    (long)module->path, module->base, gone, module->site_count, module->error);
 	memcpy(body.build_id, module->build_id, sizeof body.build_id);
 	report(lane, CONTROL_MODULE, &body, sizeof body, module->path, module->path_bytes);
 	if (module->error && !gone)
@@ -199,6 +207,7 @@ static void report_watch_lost(unsigned int lane, int error)
 {
 	struct control_watch_lost body = { .error = error };
 
+	DEBUG_TRACE("agent/report", "lane %d: watches lost: error %d", lane, error);
 	report(lane, CONTROL_WATCH_LOST, &body, sizeof body, NULL, 0);
 	report_flush();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/control/seccomp_yielding.h"
 
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/detour/janitor.h"
 #include "inside/marker/careful.h"
@@ -40,6 +41,8 @@ void seccomp_yielding_serve(const struct text *text)
 	if (!seccomp_yield_is_pending(&now) || lock_take(&agent_lock, LOCK_MS))
 		return;
 	if (begun != now) {
+		DEBUG_TRACE("agent/control", "the program sets a filter: for all %d",
+			    seccomp_yield_is_for_all());
 		begun = now;
 		careful_allow(0);
 		cost_allow(0);

@@ -2,6 +2,7 @@
 #include "inside/control/stopper_client.h"
 
 #include "abi/stopper.h"
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/control/message.h"
 #include "inside/control/report.h"
@@ -99,6 +100,7 @@ static int open_any(void)
 
 		if (fd < 0)
 			continue;
+		DEBUG_TRACE("agent/stopper", "lane %d: asked for a stopper, waits %d", lane, waits);
 		if (!waits && lock_now_ns() < ask_from_ns) {
 			error = -EAGAIN;
 		} else if (ask(fd, waits ? READY_MS : OTHER_READY_MS) == -ETIMEDOUT) {

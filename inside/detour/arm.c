@@ -9,6 +9,7 @@
  * What can't be armed is refused by name. A place with another tool's breakpoint is armed once that
  * has gone (foreign_bytes.c). What can't be disarmed stays inert, until a later try.
  */
+#include "base/debug_trace.h"
 #include "inside/detour/detour.h"
 
 #include "base/kernel.h"
@@ -213,6 +214,8 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 			settle_chain(text, d, lane, result);
 	}
 	site_list_free(&list);
+	DEBUG_TRACE("agent/detour", "lane %d: committed %d events, %d refused: error %d", lane,
+		    result->markers, result->refused, error);
 	if (registry_listener)
 		registry_listener->flush();
 	/* each one is reported: the request as a whole has done what it could */

@@ -7,6 +7,7 @@
 
 #include "abi/detour.h"
 #include "arch/divert.h"
+#include "base/debug_trace.h"
 #include "inside/detour/memory.h"
 #include "inside/marker/linkmap.h"
 #include "inside/patch/batch.h"
@@ -96,6 +97,7 @@ int hook_place(const struct text *text, void (*changed)(int state))
 	if (!start || text_read(text, start, code, sizeof code))
 		return -ENOSYS;
 	offset = divert_find(code);
+	DEBUG_TRACE("agent/hook", "the loader's hook at %x, offset %d", start, offset);
 	if (offset < 0 || encode(text, start + (uintptr_t)offset))
 		return -ENOSYS;
 	memcpy(hook.before, code + offset, sizeof hook.before);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/detour/janitor.h"
 
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/detour/gaps.h"
 #include "inside/detour/janitor_process.h"
@@ -188,6 +189,8 @@ static int run(const struct text *text, struct janitor_site *sites, size_t count
 			break;
 		allow = 1; /* Yama's restricted mode (ptrace_scope 1) */
 	}
+	DEBUG_TRACE("agent/janitor", "task %d, %d sites: error %d, %d threads stopped for %d ns",
+		    task, count, error, janitor.job->thread_count, outcome->stopped_ns);
 	outcome->threads = janitor.job->thread_count;
 	outcome->done_ns = janitor.job->done_ns;
 	return error == -EPERM ? -WM_E_NO_PTRACE : error;

@@ -5,6 +5,7 @@
  */
 #include "inside/detour/site.h"
 
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/patch/batch.h"
 #include "inside/patch/sort.h"
@@ -257,5 +258,7 @@ int site_change_all(const struct text *text, struct list *list, int arm, unsigne
 		patience_ms = patience_ms < STOP_LAST_MS ? patience_ms * 2 : patience_ms;
 	}
 	settle(text, list, arm, error, result);
+	DEBUG_TRACE("agent/detour", "arm %d: %d places, %d undone: error %d", arm, list->count,
+		    undone(list), error);
 	return error;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/action.h"
 #include "inside/engine/attach.h"
 #include "inside/engine/called.h"
@@ -119,6 +120,7 @@ static void put_back(struct thread *thread, int is_led) __attribute__((noreturn)
 
 static void put_back(struct thread *thread, int is_led)
 {
+	DEBUG_TRACE("engine/attach", "put back, led %d", is_led);
 	leave_delist(thread);
 	restore(thread);
 	native(is_led);
@@ -134,6 +136,7 @@ static void out(struct thread *thread, int is_led)
 {
 	int is_last;
 
+	DEBUG_TRACE("engine/attach", "out at %x, led %d", thread->regs.rip, is_led);
 	leave_ask();
 	/* as left() of signal.c has it */
 	thread_leaves(thread);
@@ -206,6 +209,7 @@ void attach_take(struct engine_taken *taken)
 		err = thread_words_open(thread);
 	kernel_writes_take(thread);
 	leave_enlist(thread);
+	DEBUG_TRACE("engine/attach", "taken at %x: error %d", thread->regs.rip, err);
 	taken->error = (int)err;
 	taken->is_taken = 1;
 	park();
@@ -226,6 +230,7 @@ void attach_commit(struct thread *thread)
 		err = signal_open_all();
 		if (err)
 			action_restore(~UINT64_C(0));
+		DEBUG_TRACE("engine/attach", "committed, %d threads: error %d", taken_count, err);
 		head->error = err;
 		__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS,
 				 __ATOMIC_RELEASE);

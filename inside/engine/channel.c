@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/places.h"
@@ -142,6 +143,7 @@ int channel_renew(uint32_t count)
 	long fd = make(parent, count), at;
 	int err;
 
+	DEBUG_TRACE("engine/process", "child %d of process %d: channel %d", count, parent, fd);
 	if (sys_failed(fd))
 		return (int)fd;
 	channel.pid = (uint32_t)sys_call3(SYS_getpid, 0, 0, 0);
@@ -196,6 +198,8 @@ void channel_native(enum engine_native why)
 {
 	uint32_t none = ENGINE_NATIVE_NOT;
 
+	DEBUG_TRACE("engine/native", "runs natively: reason %d, error %d, tool gone %d", why,
+		    channel.head->error, channel_is_over());
 	if (!channel_is_over() &&
 	    __atomic_compare_exchange_n(&channel.head->native, &none, (uint32_t)why, 0,
 					__ATOMIC_RELAXED, __ATOMIC_RELAXED))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/attach_places.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
@@ -239,6 +240,7 @@ long process_is_traced(uint32_t tid, int seizes, int *is_asked)
 	__atomic_store_n(&head->trace, ENGINE_TRACE_ASKED, __ATOMIC_RELEASE);
 	await(&head->trace, ENGINE_TRACE_ASKED, ENGINE_TRACE_REFUSED, TRACE_POLLS);
 	answer = __atomic_load_n(&head->trace, __ATOMIC_ACQUIRE);
+	DEBUG_TRACE("engine/process", "is to trace thread %d: the tool's answer %d", tid, answer);
 	return answer == ENGINE_TRACE_REFUSED ? -EPERM : 0;
 }
 
@@ -285,6 +287,8 @@ void process_executes(const struct thread *thread)
 
 	if (!process_follows() || !channel_has_tool() || !lock_try(&has_asked))
 		return;
+	DEBUG_TRACE("engine/process", "asks the tool for the next program, call %d",
+		    thread->regs.gpr[0]);
 	head->exec.number = thread->regs.gpr[0];
 	for (unsigned int i = 0; i < sizeof(order); i++)
 		head->exec.arguments[i] = thread->regs.gpr[order[i]];
@@ -300,6 +304,7 @@ void process_executed(void)
 	if (!__atomic_load_n(&has_asked, __ATOMIC_RELAXED) ||
 	    head->ask_tid != (uint32_t)sys_call3(SYS_gettid, 0, 0, 0))
 		return;
+	DEBUG_TRACE("engine/process", "execve failed: the tool's answer %d", head->ask);
 	if (__atomic_load_n(&head->ask, __ATOMIC_ACQUIRE) == ENGINE_ASK_TRACED) {
 		__atomic_store_n(&head->ask, ENGINE_ASK_OVER, __ATOMIC_RELEASE);
 		await(&head->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER, PATIENCE_POLLS);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/breakpoints.h"
 #include "inside/engine/code_changes.h"
 #include "inside/engine/code_read.h"
@@ -294,6 +295,7 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *))
 		ranges_read();
 	traces_turn();
 	lock_give(&dispatch_lock);
+	DEBUG_TRACE("engine/code", "call %d of %x may change code: %x", gpr[0], gpr[7], result);
 	return result;
 }
 

@@ -3,6 +3,7 @@
  * The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is
  * ready.
  */
+#include "base/debug_trace.h"
 #include "inside/engine/attach.h"
 #include "inside/engine/attach_places.h"
 #include "inside/engine/channel.h"
@@ -131,6 +132,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	int err;
 
 	relocate(base, dynamic);
+	debug_trace_open();
 	boot = *at;
 	memory_clear(at, sizeof(*at));
 	err = channel_open(head, &boot);
@@ -142,6 +144,8 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	if (!err)
 		err = open_memory();
 	attach_places(head);
+	DEBUG_TRACE("engine/start", "at %x, flags %x, %d threads taken: error %d", base, boot.flags,
+		    boot.taken_count, err);
 	if (boot.flags & ENGINE_BOOT_TAKEN)
 		attach_open(head, &boot, err);
 	thread = err ? NULL : thread_make();
@@ -160,6 +164,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	err = open_thread(thread);
 	head->error = err;
 	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
+	DEBUG_TRACE("engine/start", "the program begins at %x: error %d", thread->regs.rip, err);
 	if (err)
 		leave(thread, thread->regs.rip);
 	dispatch_to(thread, thread->regs.rip, NULL);

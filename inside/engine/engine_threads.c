@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/action.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
@@ -81,6 +82,8 @@ static void child_inside(struct thread *thread)
 	if (!err)
 		err = thread->is_guest ? thread_words_open_unkept(thread)
 				       : thread_words_open(thread);
+	DEBUG_TRACE("engine/thread", "begins at %x, guest %d: error %d", thread->regs.rip,
+		    thread->is_guest, err);
 	if (err) {
 		channel_native(ENGINE_NATIVE_THREAD);
 		leave(thread, thread->regs.rip);
@@ -110,6 +113,7 @@ static void copy_leaves(struct thread *thread) __attribute__((noreturn));
 
 static void copy_leaves(struct thread *thread)
 {
+	DEBUG_TRACE("engine/process", "child runs natively, followed %d", channel.follows);
 	channel_lose();
 	thread_enter(thread);
 	pages_unguard();
@@ -136,6 +140,8 @@ static void child_copied(struct thread *thread)
 	__atomic_store_n(&channel.head->state, err ? ENGINE_REFUSED : ENGINE_RUNS,
 			 __ATOMIC_RELEASE);
 	leave_enlist(thread);
+	DEBUG_TRACE("engine/process", "child of fork continues at %x: error %d", thread->regs.rip,
+		    err);
 	if (err)
 		leave(thread, thread->regs.rip);
 	signal_let_all(thread);
@@ -279,6 +285,8 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 		process_unfollowed(flags);
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
+	DEBUG_TRACE("engine/thread", "clone, flags %x, recorded %d: %d", flags,
+		    !is_process || child->entry, result);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;
 	done(is_process, is_copy, is_loose, is_over);
 	/*
@@ -338,6 +346,7 @@ long thread_clone_call(struct thread *thread, uint64_t next)
 
 static void all_left(void)
 {
+	DEBUG_TRACE("engine/leave", "all threads have left: native %d", channel.head->native);
 	limit_restore();
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
 	channel_tell();
@@ -347,6 +356,7 @@ void thread_exit_call(struct thread *thread)
 {
 	long number = (long)thread->regs.gpr[0], status = (long)thread->regs.gpr[7];
 
+	DEBUG_TRACE("engine/thread", "ends by call %d, status %d", number, status);
 	leave_delist(thread);
 	trace_out(thread);
 	thread_words_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));

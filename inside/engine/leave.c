@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/action.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/engine_lock.h"
@@ -148,6 +149,8 @@ void leave_ask(void)
 	if (!is_asked) {
 		__atomic_store_n(&is_asked, 1, __ATOMIC_SEQ_CST);
 		action_leave();
+		DEBUG_TRACE("engine/leave", "threads are asked to leave: native %d",
+			    channel.head->native);
 		for (struct thread *at = first; at; at = at->next_thread) {
 			__atomic_store_n(&at->is_deferred, 1, __ATOMIC_SEQ_CST);
 			/* A thread in a call, or about to make one, checks before it continues. */
@@ -210,6 +213,7 @@ void leave(struct thread *thread, uint64_t pc)
 {
 	const stack_t none = { .ss_flags = SS_DISABLE };
 
+	DEBUG_TRACE("engine/leave", "leaves at %x, process alone %d", pc, thread->is_process);
 	if (!thread->is_process)
 		leave_ask();
 	/* A thread can't replace the signal stack that it is on. */

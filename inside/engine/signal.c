@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/engine/signal.h"
 
+#include "base/debug_trace.h"
 #include "inside/engine/action.h"
 #include "inside/engine/cache.h"
 #include "inside/engine/called.h"
@@ -1069,15 +1070,21 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 		if (check_met(context))
 			return 1;
 		if (guard_met(thread, info, context)) {
+			DEBUG_TRACE("engine/signal", "at %x: a guard page's fault, continues at %x",
+				    rip, *frame_rip(context));
 			if (leave_is_wanted())
 				reported(thread, context);
 			return 1;
 		}
 	}
-	if (info->si_signo == SIGSEGV && write_met(thread, info, context))
+	if (info->si_signo == SIGSEGV && write_met(thread, info, context)) {
+		DEBUG_TRACE("engine/signal", "at %x: code at %x is written", rip,
+			    (long)info->si_addr);
 		return 1;
+	}
 	if (!is_copying(rip) && !is_reading(rip))
 		return 0;
+	DEBUG_TRACE("engine/signal", "no access to %x of the program's", (long)info->si_addr);
 	*frame_rip(context) = (uint64_t)(is_reading(rip) ? gate_read_failed : gate_copy_failed);
 	return 1;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/cache.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/engine_memory.h"
@@ -203,6 +204,8 @@ void traces_turn(void)
 	old->cache = cache_turn();
 	old->memory = memory_turn();
 	channel.head->flushes++;
+	DEBUG_TRACE("engine/trace", "generation %d: gave up %d traces, %d ids", newest,
+		    old->trace_count, id_count - old->first_id);
 }
 
 /* ---- traces ---- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/debug_trace.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/engine_lock.h"
 #include "inside/engine/engine_threads.h"
@@ -34,6 +35,8 @@ static int others_left(void)
 void withdraw(struct thread *thread, uint64_t pc, enum engine_native why)
 {
 	channel_native(why);
+	if (why == ENGINE_NATIVE_FILTER)
+		debug_trace_close();
 	others_left();
 	leave(thread, pc);
 }
@@ -108,6 +111,7 @@ static void move_map(void)
 		}
 		if (traces_are_new())
 			map_moved();
+		DEBUG_TRACE("engine/withdraw", "the map moves: done %d", traces_are_new());
 	}
 	lock_give(&dispatch_lock);
 }

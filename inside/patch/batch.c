@@ -13,6 +13,7 @@
 #include "inside/patch/batch.h"
 
 #include "abi/site.h"
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -193,5 +194,7 @@ int batch_commit(const struct text *text, struct batch_site *sites, size_t count
 	if (error)
 		store_all(text, sites, done, !arm, &undone); /* nothing is half armed */
 	batch_sync_cores();				     /* 5 */
+	DEBUG_TRACE("agent/batch", "arm %d: %d sites from %x, %d written: error %d", arm, count,
+		    sites[0].address, done, error);
 	return error;
 }

@@ -2,6 +2,7 @@
 #include "inside/store/event_store.h"
 
 #include "arch/vectors.h"
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/runtime/lock.h"
 #include "inside/store/arena.h"
@@ -153,6 +154,8 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 		.is_alone = (uint32_t)alone,
 	};
 	__atomic_store_n(&store->head, (struct wm_store *)map, __ATOMIC_RELEASE);
+	DEBUG_TRACE("agent/store", "lane %d: opened at %x, %d bytes, policy %d", lane, (long)map,
+		    head.bytes, head.policy);
 	return 0;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/watch/watch.h"
 
+#include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/detour/return.h"
 #include "inside/marker/careful.h"
@@ -296,6 +297,8 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	entry->event = with ? with->event : &entry->own.hit;
 	if (bytes)
 		error = make_event(entry, text, bytes);
+	DEBUG_TRACE("agent/watch", "lane %d: watch %d of %x, flags %x: error %d", lane,
+		    about->number, about->address, about->flags, error);
 	if (error) {
 		free_entry(entry);
 		return error;
