@@ -4,6 +4,7 @@
 #include "record/session/session.h"
 #include "record/watch/watches.h"
 #include "target/expression/type.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -86,4 +87,45 @@ Test(watch_hits, field_that_is_no_number_is_not_read, .init = begin, .fini = end
 {
 	claim(WM_TYPE_STR, 8, 1, 2);
 	cr_assert_eq(writers_hits(table), 1);
+}
+
+/* Each claim is a hit, alone or with the one of the number's other register. */
+Test(watch_hits, any_claim_is_in_one_hit, .init = begin, .fini = end)
+{
+	static const char *const names[] = { "watch:wide", "watch:", "watch:other", "x",
+					     "watch:*p" };
+	static const int types[] = { WM_TYPE_U64, WM_TYPE_U32, WM_TYPE_I64,	 WM_TYPE_U16,
+				     WM_TYPE_F64, WM_TYPE_PTR, WM_TYPE_ADDRESSES };
+	uint64_t seed = 35, claims = 0;
+
+	for (unsigned int i = 0; i < 5000; i++) {
+		uint64_t random = sample_random(&seed);
+		struct wm_event_field fields[] = {
+			{ .name = "ip", .type = WM_TYPE_PTR, .value.u = random >> 40 & 3 },
+			{ .name = "old", .type = types[random % 6] },
+			{ .name = "new", .type = types[random / 8 % 6] },
+			{ .name = "how", .type = WM_TYPE_U16, .value.u = random >> 48 },
+			{ .name = "offset", .type = types[random / 64 % 6] },
+		};
+		const struct wm_event event = {
+			.size = sizeof(event),
+			.name = names[random >> 12 & 7 ? 0 : random % 5],
+			.tid = (uint32_t)(random >> 16 & 3),
+			.fields = fields,
+			.field_count = (uint32_t)(random >> 18 & 7 ? 5 : random % 6)
+		};
+
+		fields[1].value.u = random >> 21 & 1 ? sample_random(&seed) : 0;
+		fields[2].value.u = random >> 22 & 1 ? sample_random(&seed) : 0;
+		fields[4].value.u = random >> 23 & 3 ? random >> 25 & 8 : sample_random(&seed);
+		session.told_process = (uint32_t)(random >> 26 & 1);
+		cr_assert_eq(watch_hits_add(hits, &event), 0);
+		claims += event.field_count > 0;
+		cr_assert_leq(writers_hits(table), claims);
+		if (i % 100 == 0)
+			cr_assert_eq(watch_hits_settle(hits, 0), 0);
+	}
+	cr_assert_eq(watch_hits_settle(hits, 1), 0);
+	cr_expect_geq(2 * writers_hits(table), claims);
+	session.told_process = 0;
 }
