@@ -51,7 +51,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 15
+#define ENGINE_VERSION 16
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -77,6 +77,8 @@ struct engine_note {
 		ENGINE_NOTE_OWNER, ENGINE_MAGIC, ENGINE_VERSION
 
 #define ENGINE_GUARD_BYTES 4096u
+/* The channel's head and the tool's page: the engine's mappings contain the rest. */
+#define ENGINE_HEAD_BYTES (2 * ENGINE_GUARD_BYTES)
 #define ENGINE_SEGMENTS_MAX 64u
 #define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* that it maps beside the channel */
 
@@ -172,6 +174,8 @@ enum engine_native {
 	ENGINE_NATIVE_TRACED = 11,    /* another recorded process is about to trace it: ptrace(2) */
 	ENGINE_NATIVE_FORBIDDEN = 12, /* the kernel refuses new code: PR_SET_MDWE, SELinux */
 	ENGINE_NATIVE_UNREAD = 13,    /* code that can be run and not read */
+	ENGINE_NATIVE_LIMIT = 14,     /* it limits its memory: RLIMIT_AS, RLIMIT_DATA */
+	ENGINE_NATIVE_LOCKED = 15,    /* it locks all its memory: mlockall(2) */
 	ENGINE_NATIVES
 };
 

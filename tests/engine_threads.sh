@@ -33,8 +33,14 @@ for scene in sequence crowd "crowd 1000" cancel main_goes "main_goes 4" group_en
 	# shellcheck disable=SC2086 # two words
 	same engine-crowds $scene
 done
-for scene in address_space data locked descriptors late filtered; do
+for scene in descriptors late filtered; do
 	same engine-limits $scene
+done
+# A limit of its memory, or a lock of all of it, would count the engine's: the engine leaves.
+for scene in address_space data threads outside locked; do
+	same engine-limits $scene
+	ENGINE_LOAD_STATE=1 timeout 60 "$load" "$engine" "$targets/engine-limits" $scene 2>&1 |
+		grep -q "^state 3 " || fail "engine-limits $scene: the engine did not leave"
 done
 core_is_small
 # Who may lock no more than a limit locks the program's memory, not the engine's: without the right to pass it by, root too.

@@ -30,6 +30,8 @@ natively "no memory for code can be mapped in reach of its code" ./attached_odd 
 says "trail/step/ records it, slowly"
 natively "new code is forbidden: PR_SET_MDWE, or a security module" ./attached_odd mdwe
 natively "no memory for translated code" ./attached_odd cramped
+natively "a limit of its memory: RLIMIT_AS, RLIMIT_DATA" ./attached_odd addresses
+[ "$(id -u)" != 0 ] || natively "all its memory is locked: mlockall(2)" ./attached_odd locked
 natively "code that it can run and not read" ./attached_odd unread
 natively "a seccomp filter" sh -c './attached_odd filter; exit'
 

@@ -3,7 +3,6 @@
 #include "inside/engine/called.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
-#include "inside/engine/limit.h"
 #include "inside/engine/pending_signals.h"
 #include "inside/engine/sys.h"
 #include "inside/engine/thread_words.h"
@@ -32,6 +31,5 @@ void called_broken_off(struct thread *thread)
 	thread->is_executing = 0;
 	process_executed();
 	thread_words_take_back(thread);
-	limit_exec(1);
 	action_exec(1);
 }

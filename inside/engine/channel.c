@@ -75,6 +75,8 @@ int channel_open(struct engine_channel *head, const struct engine_boot *boot)
 		.flags = boot->flags,
 	};
 	memory_own(head, first.bytes, channel.follows != 0);
+	places_given((uint64_t)head, ENGINE_HEAD_BYTES);
+	places_add((uint64_t)head + ENGINE_HEAD_BYTES, first.bytes - ENGINE_HEAD_BYTES);
 	if (boot->control_at)
 		places_given(boot->control_at, ENGINE_GUARD_BYTES);
 	return 0;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "abi/engine.h"
 #include "inside/engine/engine_memory.h"
-#include "inside/engine/limit.h"
-#include "inside/engine/locked.h"
 #include "inside/engine/places.h"
 #include "inside/engine/sys.h"
 
@@ -19,16 +17,9 @@
 static uint8_t *chunk, *chunk_ready;
 static void *chunks; /* each begins with the one before */
 static size_t chunk_left;
-static uint64_t mapped, unwritable;
 static int is_copied;	/* by fork(2): all */
 static uint64_t region; /* where the next mapping is tried */
 static int is_far;	/* the region is one for programs with a sanitizer */
-
-static void forget(size_t bytes)
-{
-	__atomic_sub_fetch(&mapped, bytes, __ATOMIC_RELAXED);
-	limit_follow();
-}
 
 uint64_t memory_random(void)
 {
@@ -107,23 +98,14 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 {
 	long got;
 
-	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
-	if (protection == PROT_NONE)
-		__atomic_add_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
-	limit_follow();
 	got = at ? map(at, bytes, protection) : map_anywhere(bytes, protection);
 	if (protection & PROT_EXEC && got != -EEXIST)
 		__atomic_store_n(&code_error, sys_failed(got) ? (int)got : 0, __ATOMIC_RELAXED);
-	if (sys_failed(got)) {
-		if (protection == PROT_NONE)
-			__atomic_sub_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
-		forget(bytes);
+	if (sys_failed(got))
 		return NULL;
-	}
-	places_add((uint64_t)got, bytes, at != 0);
+	places_add((uint64_t)got, bytes);
 	/* a core is the program's */
 	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
-	locked_spare((void *)got, bytes);
 	return (void *)got;
 }
 
@@ -131,19 +113,6 @@ void memory_unmap(void *at, size_t bytes)
 {
 	places_drop((uint64_t)at); /* before: others may have the addresses at once */
 	sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
-	forget(bytes);
-}
-
-void memory_unmap_bare(void *at, size_t bytes)
-{
-	__atomic_sub_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
-	memory_unmap(at, bytes);
-}
-
-void memory_forget(const void *at, size_t bytes)
-{
-	places_drop((uint64_t)at);
-	forget(bytes);
 }
 
 void *memory_map_alone(uint64_t at, size_t bytes, int protection)
@@ -158,42 +127,22 @@ void *memory_map_alone(uint64_t at, size_t bytes, int protection)
 void memory_own(void *at, size_t bytes, int copied)
 {
 	is_copied = copied;
-	places_given((uint64_t)at, bytes);
 	memory_spare(at, bytes);
-	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 }
 
 void memory_spare(void *at, size_t bytes)
 {
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
-	locked_spare(at, bytes);
-}
-
-uint64_t memory_mapped(void)
-{
-	return __atomic_load_n(&mapped, __ATOMIC_RELAXED);
-}
-
-uint64_t memory_unwritable(void)
-{
-	return __atomic_load_n(&unwritable, __ATOMIC_RELAXED);
 }
 
 int memory_write(void *at, size_t bytes)
 {
-	long err;
-
-	__atomic_sub_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
-	limit_follow();
-	err = sys_call3(SYS_mprotect, (long)at, (long)bytes, PROT_READ | PROT_WRITE);
-	if (err)
-		__atomic_add_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
-	return (int)err;
+	return (int)sys_call3(SYS_mprotect, (long)at, (long)bytes, PROT_READ | PROT_WRITE);
 }
 
 /* mprotect(2) would leave them several mappings. */
-int memory_renew(void *at, size_t bytes, size_t written)
+int memory_renew(void *at, size_t bytes)
 {
 	long got = sys_call(SYS_mmap, (long)at, (long)bytes, PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -205,9 +154,6 @@ int memory_renew(void *at, size_t bytes, size_t written)
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
 	if (!is_copied)
 		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
-	locked_spare(at, bytes);
-	__atomic_add_fetch(&unwritable, written, __ATOMIC_RELAXED);
-	limit_follow();
 	return 0;
 }
 

@@ -27,7 +27,6 @@ void *memory_map(uint64_t at, size_t bytes, int protection);
 /* Why the kernel refused memory for code last, other than for its addresses; 0: it did not. */
 int memory_code_error(void);
 void memory_unmap(void *at, size_t bytes);
-void memory_unmap_bare(void *at, size_t bytes); /* what was mapped without access, and has none */
 
 /*
  * The same, and copies of the process don't have it, unless they are recorded: whatever only
@@ -44,21 +43,11 @@ void memory_own(void *at, size_t bytes, int is_copied);
 /* The same place was mapped again: no copy of the process, and no core, has it. */
 void memory_spare(void *at, size_t bytes);
 
-/* It is about to be unmapped by others. */
-void memory_forget(const void *at, size_t bytes);
-
-/* All that we have mapped; and of that, what was mapped without access. */
-uint64_t memory_mapped(void);
-uint64_t memory_unwritable(void);
-
 /* Pages that were mapped without access can be read and written from now on. 0 or -errno. */
 int memory_write(void *at, size_t bytes);
 
-/*
- * They are as they were mapped, without access; `written` of their bytes were not. 0; -errno: they
- * are zeroed alone.
- */
-int memory_renew(void *at, size_t bytes, size_t written);
+/* They are as they were mapped, without access. 0; -errno: they are zeroed alone. */
+int memory_renew(void *at, size_t bytes);
 
 /* Zeroed, aligned to 8, at most 256 KiB. NULL: no memory. Under the engine's lock. */
 void *memory_get(size_t bytes);

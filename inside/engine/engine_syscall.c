@@ -9,8 +9,6 @@
 #include "inside/engine/gate.h"
 #include "inside/engine/kernel_writes.h"
 #include "inside/engine/leave.h"
-#include "inside/engine/limit.h"
-#include "inside/engine/locked.h"
 #include "inside/engine/places.h"
 #include "inside/engine/rseq.h"
 #include "inside/engine/signal.h"
@@ -24,6 +22,8 @@
 #include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 /* As the program asked for it, whatever signals come. */
 static long whole(const struct thread *thread)
@@ -66,7 +66,6 @@ static long execute(struct thread *thread)
 	thread_words_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
 	thread->is_executing = 1;
 	process_executes(thread);
-	limit_exec(0);
 	result = signal_exec_call(thread, plain);
 	called_broken_off(thread);
 	return result;
@@ -228,9 +227,53 @@ static long ring(struct thread *thread)
 	return result;
 }
 
+static int is_limited(int resource)
+{
+	struct rlimit limit;
+
+	return !sys_call(SYS_prlimit64, 0, resource, 0, (long)&limit, 0, 0) &&
+	       limit.rlim_cur != RLIM_INFINITY;
+}
+
+/*
+ * The kernel has no memory for the program. A limit that another process set, or that was large
+ * enough for the engine at first, counts the engine's: the call is made again without it.
+ */
+static void refused(struct thread *thread, uint64_t next)
+{
+	if (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA))
+		withdraw_wholly(thread, next - 2, ENGINE_NATIVE_LIMIT);
+}
+
+/* The engine's memory would count, too. A limit that never binds may be set. */
+static long limit(struct thread *thread, uint64_t next)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	int is_any = gpr[0] == SYS_prlimit64, pid = is_any ? (int)gpr[7] : 0;
+	int resource = (int)(is_any ? gpr[6] : gpr[7]);
+	const void *asked = (const void *)(is_any ? gpr[2] : gpr[6]);
+	struct rlimit to;
+
+	if ((resource != RLIMIT_AS && resource != RLIMIT_DATA) ||
+	    (pid && pid != sys_call3(SYS_getpid, 0, 0, 0) && pid != (int)thread->tid) || !asked ||
+	    gate_copy(&to, asked, sizeof(to)) || to.rlim_cur == RLIM_INFINITY ||
+	    to.rlim_cur > to.rlim_max)
+		return plain(thread);
+	withdraw_wholly(thread, next - 2, ENGINE_NATIVE_LIMIT);
+	return -EPERM;
+}
+
+/* The engine's memory is large, mostly never touched, and would be locked, too. */
+static long lock(struct thread *thread, uint64_t next)
+{
+	return thread->regs.gpr[7] & (MCL_CURRENT | MCL_FUTURE)
+		       ? withdraw_wholly(thread, next - 2, ENGINE_NATIVE_LOCKED)
+		       : plain(thread);
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
-	long err;
+	long result;
 
 	thread->call_next = next;
 	kernel_writes_open(thread);
@@ -262,11 +305,10 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_execveat:
 		return execute(thread);
 	case SYS_setrlimit:
-	case SYS_getrlimit:
 	case SYS_prlimit64:
-		return limit_call(thread, plain);
+		return limit(thread, next);
 	case SYS_mlockall:
-		return locked_call(thread);
+		return lock(thread, next);
 	case SYS_prctl:
 		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
 			return name_thread(thread, next);
@@ -285,15 +327,27 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_rseq:
 		return rseq_call(thread);
 	case SYS_brk:
-		err = withdraw_from_memory(thread, next - 2);
-		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);
+		if (withdraw_from_memory(thread, next - 2))
+			return sys_call3(SYS_brk, 0, 0, 0);
+		result = code_call(thread, whole);
+		if ((uint64_t)result < thread->regs.gpr[7])
+			refused(thread, next);
+		return result;
 	case SYS_mmap:
 	case SYS_shmat:
-		err = withdraw_from_memory(thread, next - 2);
-		return err ? err : code_call(thread, whole);
+		result = withdraw_from_memory(thread, next - 2);
+		if (!result)
+			result = code_call(thread, whole);
+		if (result == -ENOMEM)
+			refused(thread, next);
+		return result;
 	case SYS_mremap:
-		err = withdraw_from_memory(thread, next - 2);
-		return err ? err : around(thread);
+		result = withdraw_from_memory(thread, next - 2);
+		if (!result)
+			result = around(thread);
+		if (result == -ENOMEM)
+			refused(thread, next);
+		return result;
 	case SYS_munmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:

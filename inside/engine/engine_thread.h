@@ -65,7 +65,6 @@ struct thread {
 	uint32_t segment;	  /* of the slot's, being filled */
 	uint64_t segment_number;
 	uint32_t *words, *words_end; /* of that segment */
-	uint64_t mapping_bytes;	     /* of this thread: itself, then its stacks */
 	uint32_t is_leaving;	     /* leave.h is in progress */
 	uint32_t is_native;	     /* it has left */
 	uint32_t is_trying;	     /* it runs its own code for the fault that this is */

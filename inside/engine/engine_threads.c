@@ -10,8 +10,8 @@
 #include "inside/engine/engine_threads.h"
 #include "inside/engine/gate.h"
 #include "inside/engine/leave.h"
-#include "inside/engine/limit.h"
 #include "inside/engine/pages.h"
+#include "inside/engine/places.h"
 #include "inside/engine/rseq.h"
 #include "inside/engine/signal.h"
 #include "inside/engine/sys.h"
@@ -30,25 +30,24 @@ static uint32_t threads; /* that run as translated code */
 static int has_guests;	 /* or had */
 
 #define HEAD_BYTES ((sizeof(struct thread) + 4095) & ~(size_t)4095)
+#define THREAD_BYTES (HEAD_BYTES + THREAD_STACK_BYTES + THREAD_SIGNAL_BYTES)
 
 static struct thread
 	*spare; /* that was freed, for the next: a program that forks often makes one each time */
 
 struct thread *thread_make(void)
 {
-	size_t bytes = HEAD_BYTES + THREAD_STACK_BYTES + THREAD_SIGNAL_BYTES;
 	struct thread *thread = __atomic_exchange_n(&spare, NULL, __ATOMIC_ACQUIRE);
 
 	if (thread)
 		memory_clear(thread, sizeof(*thread));
 	else
-		thread = memory_map(0, bytes, PROT_READ | PROT_WRITE);
+		thread = memory_map(0, THREAD_BYTES, PROT_READ | PROT_WRITE);
 	if (!thread)
 		return NULL;
 	thread->self = thread;
 	thread->stack = (uint64_t)thread + HEAD_BYTES + THREAD_STACK_BYTES;
 	thread->signal_stack = thread->stack;
-	thread->mapping_bytes = bytes;
 	return thread;
 }
 
@@ -59,7 +58,7 @@ static void thread_free(struct thread *thread)
 
 	if (!__atomic_compare_exchange_n(&spare, &none, thread, 0, __ATOMIC_RELEASE,
 					 __ATOMIC_RELAXED))
-		memory_unmap(thread, thread->mapping_bytes);
+		memory_unmap(thread, THREAD_BYTES);
 }
 
 int thread_enter(struct thread *thread)
@@ -96,7 +95,6 @@ static void child_inside(struct thread *thread)
 /* What a copy has of its maker's other threads, and of itself as that. */
 static void copy_alone(void)
 {
-	limit_copy_end();
 	action_copy_end();
 	leave_copy_end(1);
 	lock_give(&dispatch_lock);
@@ -106,8 +104,7 @@ static void copy_alone(void)
 }
 
 /*
- * A copy runs natively, without a channel. Where children are recorded it still has all that the
- * engine mapped; else nothing that only translated code needs (memory_map_alone()).
+ * A copy runs natively, without a channel.
  */
 static void copy_leaves(struct thread *thread) __attribute__((noreturn));
 
@@ -117,8 +114,6 @@ static void copy_leaves(struct thread *thread)
 	channel_lose();
 	thread_enter(thread);
 	pages_unguard();
-	if (!channel.follows)
-		limit_restore();
 	leave(thread, thread->regs.rip);
 }
 
@@ -159,7 +154,6 @@ static void child_native(struct thread *thread)
 		copy_leaves(thread);
 	}
 	thread_enter(thread);
-	limit_restore();
 	if (thread->entry)
 		process_shares_memory(thread);
 	leave(thread, thread->regs.rip);
@@ -235,10 +229,8 @@ static long clone_held(struct thread *thread, const uint64_t args[6], struct thr
 				  is_process ? child_native : child_inside);
 	leave_copy_begin();
 	action_copy_begin();
-	limit_copy_begin();
 	result = gate_clone((long)thread->regs.gpr[0], args, child,
 			    child->entry ? child_copied : child_native);
-	limit_copy_end();
 	action_copy_end();
 	leave_copy_end(0);
 	return result;
@@ -347,7 +339,7 @@ long thread_clone_call(struct thread *thread, uint64_t next)
 static void all_left(void)
 {
 	DEBUG_TRACE("engine/leave", "all threads have left: native %d", channel.head->native);
-	limit_restore();
+	places_vacate(THREAD_BYTES);
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
 	channel_tell();
 }
@@ -369,8 +361,8 @@ void thread_exit_call(struct thread *thread)
 	if (number == SYS_exit_group)
 		process_meet();
 	if (number == SYS_exit) {
-		memory_forget(thread, thread->mapping_bytes);
-		gate_end(thread, thread->mapping_bytes, status);
+		places_drop((uint64_t)thread);
+		gate_end(thread, THREAD_BYTES, status);
 	}
 	process_ends(status);
 	for (;;)
@@ -406,6 +398,8 @@ void thread_leaves(struct thread *thread)
 
 int thread_left(struct thread *thread)
 {
+	if (thread->is_process && thread->is_copy)
+		places_vacate(THREAD_BYTES);
 	if (thread->is_process)
 		return 1;
 	process_leaves();

@@ -59,8 +59,8 @@ int map_move(void)
 		return -ENOMEM;
 	if (to == map)
 		return 0;
-	if (memory_renew(map, MAP_BYTES, piece_count * PIECE_BYTES)) {
-		memory_unmap_bare(to, MAP_BYTES);
+	if (memory_renew(map, MAP_BYTES)) {
+		memory_unmap(to, MAP_BYTES);
 		return -ENOMEM;
 	}
 	map_before = map;
@@ -74,7 +74,7 @@ int map_move(void)
 void map_moved(void)
 {
 	if (map_before)
-		memory_unmap_bare(map_before, MAP_BYTES);
+		memory_unmap(map_before, MAP_BYTES);
 	map_before = NULL;
 }
 
@@ -168,7 +168,7 @@ int map_is_large(void)
 void map_clear(void)
 {
 	memory_clear(ready, sizeof(ready));
-	if (!memory_renew(map, MAP_BYTES, piece_count * PIECE_BYTES))
+	if (!memory_renew(map, MAP_BYTES))
 		memory_clear(writable, sizeof(writable));
 	ready_count = piece_count = 0;
 }

@@ -6,7 +6,6 @@
 #define BEING_FILLED 1u /* of `start`: no page, to us and to the tool */
 
 static struct engine_mapping places[PLACES_MAX];
-static uint8_t is_chosen[PLACES_MAX];
 static uint32_t used; /* none is at or behind it */
 
 static struct engine_mapping given[GIVEN_MAX];
@@ -23,7 +22,7 @@ const struct engine_mapping *places_all(void)
 	return places;
 }
 
-void places_add(uint64_t start, uint64_t bytes, int chosen)
+void places_add(uint64_t start, uint64_t bytes)
 {
 	uint32_t now = __atomic_load_n(&used, __ATOMIC_RELAXED);
 
@@ -35,7 +34,6 @@ void places_add(uint64_t start, uint64_t bytes, int chosen)
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		places[i].bytes = bytes;
-		is_chosen[i] = chosen & 1;
 		__atomic_store_n(&places[i].start, start, __ATOMIC_RELEASE);
 		while (now <= i && !__atomic_compare_exchange_n(&used, &now, i + 1, 0,
 								__ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -110,7 +108,7 @@ int places_begin(uint64_t start)
 	return 0;
 }
 
-void places_vacate(void)
+void places_vacate(uint64_t kept_bytes)
 {
 	struct engine_mapping *place;
 	uint32_t i = 0;
@@ -118,7 +116,7 @@ void places_vacate(void)
 	while ((place = next_of(&i))) {
 		uint64_t start = place->start;
 
-		if (!is_chosen[i - 1])
+		if (place->bytes == kept_bytes)
 			continue;
 		__atomic_store_n(&place->start, 0, __ATOMIC_RELEASE);
 		sys_call3(SYS_munmap, (long)start, (long)place->bytes, 0);

@@ -12,8 +12,8 @@
 
 #define PLACES_MAX 16384u /* what is beyond is not known to be ours */
 
-/* We have mapped it. `is_chosen`: there by us, not by the kernel, for translated code only. */
-void places_add(uint64_t start, uint64_t bytes, int is_chosen);
+/* It is mapped for us until places_drop(), or places_vacate(), which unmaps it. */
+void places_add(uint64_t start, uint64_t bytes);
 void places_drop(uint64_t start);
 
 /* The tool has mapped it for us, and unmaps it. */
@@ -34,9 +34,9 @@ int places_first(uint64_t start, uint64_t bytes, struct engine_mapping *ours);
 int places_begin(uint64_t start);
 
 /*
- * All threads have left but one that is about to: the addresses that we have chosen are the
- * program's again.
+ * All threads have left, but may be on their stacks yet: unmap all that was added, except for what
+ * has `kept_bytes`, which is threads'. The program's limits of memory count it no more.
  */
-void places_vacate(void);
+void places_vacate(uint64_t kept_bytes);
 
 #endif

@@ -116,6 +116,14 @@ static void move_map(void)
 	lock_give(&dispatch_lock);
 }
 
+long withdraw_wholly(struct thread *thread, uint64_t pc, enum engine_native why)
+{
+	if (!others_left())
+		return -ENOMEM;
+	channel_native(why);
+	leave(thread, pc);
+}
+
 long withdraw_from_memory(struct thread *thread, uint64_t pc)
 {
 	if (!meets(thread->regs.gpr, 1))
@@ -123,9 +131,5 @@ long withdraw_from_memory(struct thread *thread, uint64_t pc)
 	move_map();
 	if (!meets(thread->regs.gpr, 0))
 		return 0;
-	if (!others_left())
-		return -ENOMEM;
-	channel_native(ENGINE_NATIVE_MEMORY);
-	places_vacate();
-	leave(thread, pc);
+	return withdraw_wholly(thread, pc, ENGINE_NATIVE_MEMORY);
 }

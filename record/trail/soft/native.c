@@ -41,6 +41,8 @@ const char *native_words(enum engine_native why)
 		[ENGINE_NATIVE_TRACED] = "another process that traces it",
 		[ENGINE_NATIVE_FORBIDDEN] = "new code is forbidden: PR_SET_MDWE, or a security module",
 		[ENGINE_NATIVE_UNREAD] = "code that it can run and not read",
+		[ENGINE_NATIVE_LIMIT] = "a limit of its memory: RLIMIT_AS, RLIMIT_DATA",
+		[ENGINE_NATIVE_LOCKED] = "all its memory is locked: mlockall(2)",
 	};
 
 	return words[why < ENGINE_NATIVES ? why : ENGINE_NATIVE_NOT];

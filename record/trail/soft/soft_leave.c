@@ -186,6 +186,7 @@ static int ranges_read(const struct remote_thread *thread, const struct soft_lef
 {
 	const struct engine_places *places = left->places;
 	size_t count = places ? places->mapping_count : 0;
+	uint64_t channel_bytes;
 
 	if (count > MAPPINGS_MAX || (places && !places->mappings))
 		count = 0;
@@ -197,9 +198,9 @@ static int ranges_read(const struct remote_thread *thread, const struct soft_lef
 					count * sizeof(*ranges->list)))
 		ranges->count = 0;
 	ranges_join(ranges);
-	/* the file last: it contains the list of the others */
-	ranges->list[ranges->count++] = (struct engine_mapping){ left->channel_at,
-								 left->channel_bytes };
+	/* the list contains the rest of the channel; the file last: it contains the list */
+	channel_bytes = ranges->count ? ENGINE_HEAD_BYTES : left->channel_bytes;
+	ranges->list[ranges->count++] = (struct engine_mapping){ left->channel_at, channel_bytes };
 	if (places && places->is_lasting)
 		mark_clear(thread, left);
 	else

@@ -81,6 +81,20 @@ static void filtered(void)
 	printf("%d\n", end_of(pid));
 }
 
+/* A child of vfork(2) limits the memory of what it executes. */
+static void cramped(void)
+{
+	struct rlimit limit = { 38000000ul << 10, 38000000ul << 10 };
+	pid_t pid = vfork();
+
+	if (!pid) {
+		if (!prlimit(0, RLIMIT_AS, &limit, NULL))
+			execl("/bin/sh", "sh", "-c", "ulimit -v; exit 3", NULL);
+		_exit(9);
+	}
+	printf("%d\n", end_of(pid));
+}
+
 /* Its children have no room for one more descriptor. */
 static void full(void)
 {
@@ -99,10 +113,8 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } scenes[] = {
-	{ "swept", swept },
-	{ "filtered", filtered },
-	{ "full", full },
-	{ "undumpable", undumpable },
+	{ "swept", swept }, { "filtered", filtered },	  { "cramped", cramped },
+	{ "full", full },   { "undumpable", undumpable },
 };
 
 int main(int argc, char **argv)

@@ -96,6 +96,69 @@ static void *thread_run(void *data)
 	return data;
 }
 
+static void *memory_limit(void *data)
+{
+	struct rlimit asked = { 2048 * MIB, RLIM_INFINITY };
+	int error = setrlimit(RLIMIT_AS, &asked);
+
+	printf("thread: %d %s %s\n", error, can_have(100 * MIB), can_have(4096 * MIB));
+	return data;
+}
+
+static volatile int is_over;
+
+static void *thread_spin(void *data)
+{
+	while (!is_over)
+		;
+	return data;
+}
+
+static void *thread_read(void *data)
+{
+	char byte;
+
+	while (read(*(int *)data, &byte, 1) < 0 && errno == EINTR)
+		;
+	return data;
+}
+
+/* A thread limits the memory of all, while others run, wait in a call, and limit it as well. */
+static void threads(void)
+{
+	pthread_t others[4];
+	int ends[2];
+
+	if (pipe(ends))
+		return;
+	pthread_create(&others[0], NULL, thread_spin, NULL);
+	pthread_create(&others[1], NULL, thread_read, &ends[0]);
+	pthread_create(&others[2], NULL, memory_limit, NULL);
+	pthread_create(&others[3], NULL, memory_limit, NULL);
+	for (int i = 2; i < 4; i++)
+		pthread_join(others[i], NULL);
+	is_over = write(ends[1], "", 1) == 1;
+	for (int i = 0; i < 2; i++)
+		pthread_join(others[i], NULL);
+	printf("%s %s\n", can_have(100 * MIB), can_have(4096 * MIB));
+}
+
+/* Another process limits it: it is met at the next mmap(2), mremap(2) or brk(2). */
+static void outside(void)
+{
+	const struct rlimit asked = { 2048 * MIB, RLIM_INFINITY };
+	pid_t pid = getpid();
+	char *at;
+
+	if (!fork())
+		_exit(prlimit(pid, RLIMIT_DATA, &asked, NULL) ||
+		      prlimit(pid, RLIMIT_AS, &asked, NULL));
+	wait(NULL);
+	at = sbrk(0);
+	printf("%d %d\n", brk(at + MIB), sbrk(0) == at + MIB);
+	printf("%s %s\n", can_have(100 * MIB), can_have(4096 * MIB));
+}
+
 /* All memory locked, and what comes. */
 static void locked(void)
 {
@@ -186,8 +249,14 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } scenes[] = {
-	{ "address_space", address_space }, { "data", data }, { "locked", locked },
-	{ "descriptors", descriptors },	    { "late", late }, { "filtered", filtered },
+	{ "address_space", address_space },
+	{ "data", data },
+	{ "locked", locked },
+	{ "threads", threads },
+	{ "outside", outside },
+	{ "descriptors", descriptors },
+	{ "late", late },
+	{ "filtered", filtered },
 };
 
 int main(int count, char **words)
