@@ -6,12 +6,12 @@
 #include "inside/control/agent_session.h"
 #include "inside/control/detours.h"
 #include "inside/control/listen.h"
-#include "inside/control/looking.h"
 #include "inside/control/seccomp_yielding.h"
 #include "inside/control/session_table.h"
 #include "inside/control/stopper_client.h"
 #include "inside/control/wait.h"
 #include "inside/detour/detour.h"
+#include "inside/detour/foreign_bytes.h"
 #include "inside/detour/hook.h"
 #include "inside/marker/cost_counters.h"
 #include "inside/marker/marker.h"
@@ -270,7 +270,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 {
 	struct pollfd fds[SESSIONS_MAX + 2];
 	struct signalfd_siginfo info;
-	int wait_ms = looking_wait_ms(*next_tick_ns);
+	int wait_ms = foreign_bytes_wait_ms(*next_tick_ns);
 	int permits_ms = give_permits();
 
 	_Static_assert(SESSIONS_MAX + 2 <= IDLE_FDS_MAX, "all that is rested on");
@@ -293,7 +293,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 			listen_accept();
 	}
 	cost_counters_serve();
-	looking_do(&control_text);
+	foreign_bytes_tick(&control_text);
 	if (lock_now_ns() >= *next_tick_ns) {
 		scan_if_asked();
 		tick();

@@ -9,9 +9,6 @@
 
 #include "inside/detour/detour.h"
 
-#define LOOK_MS                                                                                    \
-	90 /* between looks while anything is armed: within 100 is promised for some 15,000 sites */
-
 /* The head is armed now for the events of a lane; is_held: as soon as another tool has gone. */
 void foreign_bytes_armed(struct detour *head, int is_foreign, unsigned int lane);
 
@@ -32,10 +29,12 @@ void foreign_bytes_look(const struct text *text);
 void foreign_bytes_landings(const struct text *text);
 
 /*
- * Whether any jump is armed; whether the next look is urgent: some jump has the form "first", or
- * may have it.
+ * Look at all that is armed, markers too (inside/marker/restored.h), if it is time. Control thread,
+ * without the agent's lock.
  */
-int foreign_bytes_any(void);
-int foreign_bytes_is_urgent(void);
+void foreign_bytes_tick(const struct text *text);
+
+/* Milliseconds until that, or until a moment that comes before (CLOCK_MONOTONIC). */
+int foreign_bytes_wait_ms(uint64_t next_ns);
 
 #endif
