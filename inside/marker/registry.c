@@ -87,11 +87,7 @@ void registry_lane_open(unsigned int lane)
 
 static uint32_t bucket_of(const char *name)
 {
-	uint32_t hash = 2166136261u; /* FNV-1a */
-
-	while (*name)
-		hash = (hash ^ (unsigned char)*name++) * 16777619u;
-	return hash % BUCKETS;
+	return rule_hash(name) % BUCKETS;
 }
 
 static struct variant *find_variant(const char *name, const struct site *site)

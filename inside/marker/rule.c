@@ -110,13 +110,18 @@ int rule_check(const char *glob)
 	return 0;
 }
 
-static struct rule **bucket_of(struct rules *of, const char *text)
+uint32_t rule_hash(const char *name)
 {
 	uint32_t hash = 2166136261u; /* FNV-1a */
 
-	while (*text)
-		hash = (hash ^ (unsigned char)*text++) * 16777619u;
-	return &of->buckets[hash % BUCKETS];
+	while (*name)
+		hash = (hash ^ (unsigned char)*name++) * 16777619u;
+	return hash;
+}
+
+static struct rule **bucket_of(struct rules *of, const char *text)
+{
+	return &of->buckets[rule_hash(text) % BUCKETS];
 }
 
 static struct rule *find(struct rules *of, const char *text)

@@ -7,6 +7,7 @@
 #define INSIDE_MARKER_RULE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define RULE_BYTES_MAX 512 /* of one glob, with its NUL */
 #define RULES_MAX 4096	   /* of one session */
@@ -36,5 +37,7 @@ bool rule_wants(unsigned int lane, const char *name);
 bool rule_any(unsigned int lane);
 
 void rule_clear(unsigned int lane);
+
+uint32_t rule_hash(const char *name); /* a marker's name, for tables */
 
 #endif
