@@ -21,7 +21,6 @@
 #include "inside/runtime/reentrancy_guard.h"
 #include "inside/runtime/seccomp_yield.h"
 #include "inside/runtime/tasks.h"
-#include "inside/runtime/agent_thread.h"
 #include "inside/store/arena.h"
 #include "inside/store/event_store.h"
 #include "inside/watch/watch.h"
@@ -184,11 +183,11 @@ static void report_if_late(void)
 	lock_wake_word(&control.late);
 }
 
-static int has_left; /* agent_thread_is_last(), as of the last tick */
+static int has_left; /* control_is_last(), as of the last tick */
 
 static void tick(void)
 {
-	has_left = agent_thread_is_last();
+	has_left = control_is_last();
 	listen_tick();
 	store_sweep();
 	session_tick();
@@ -426,9 +425,9 @@ static void *control_main(void *unused)
 
 	(void)unused;
 	reentrancy_guard_at = REENTRANCY_GUARD_FOR_GOOD; /* what this thread does is no event */
-	agent_thread_block_signals();
+	control_block_signals();
 	arena_learn_stacks();
-	error = agent_thread_unshare_descriptors();
+	error = control_unshare_descriptors();
 	if (error) {
 		do
 			give_up(error);
@@ -438,7 +437,7 @@ static void *control_main(void *unused)
 	}
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", (long)CONTROL_NAMED, 0);
 	control_life.seccomp = (int)kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0);
-	wake_fd = agent_thread_wake_fd();
+	wake_fd = control_wake_fd();
 	while (lock_take(&control_life.lock, LIFE_LOCK_MS))
 		;
 	control_life.tid = kernel_gettid();

@@ -9,7 +9,6 @@
 #include "inside/marker/cost.h"
 #include "inside/marker/marker.h"
 #include "inside/runtime/control_life.h"
-#include "inside/runtime/agent_thread.h"
 #include "inside/store/event_store.h"
 
 #include <criterion/criterion.h>
@@ -134,8 +133,8 @@ static int descriptors(void)
 
 static void *control(void *data)
 {
-	agent_thread_block_signals();
-	cr_assert_eq(agent_thread_unshare_descriptors(), 0);
+	control_block_signals();
+	cr_assert_eq(control_unshare_descriptors(), 0);
 	control_life.state = CONTROL_RUNNING;
 	__atomic_store_n(&control_life.tid, gettid(), __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&ends, __ATOMIC_ACQUIRE)) {
