@@ -6,13 +6,15 @@
 #include "inside/control/agent_session.h"
 #include "inside/control/detours.h"
 #include "inside/control/listen.h"
-#include "inside/control/seccomp_yielding.h"
 #include "inside/control/session_table.h"
 #include "inside/control/stopper_client.h"
 #include "inside/control/wait.h"
 #include "inside/detour/detour.h"
 #include "inside/detour/foreign_bytes.h"
 #include "inside/detour/hook.h"
+#include "inside/detour/janitor.h"
+#include "inside/marker/careful.h"
+#include "inside/marker/cost.h"
 #include "inside/marker/cost_counters.h"
 #include "inside/marker/marker.h"
 #include "inside/runtime/control_life.h"
@@ -36,6 +38,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
+#include <waymark/error.h>
 
 #define TICK_MS 250
 #define PERMITS_MS_MIN 1
@@ -47,6 +50,9 @@
 #define LATE_MS 200
 #define AGENT_LOCK_MS 1000
 #define REAP_MS 200
+#define YIELD_MS 200 /* for the lock, and for hits to end */
+#define HANDLED_TRIES 20
+#define HANDLED_PAUSE_NS 500000
 #define STACK_BYTES ((size_t)256 * 1024)
 
 /* The launched program ran without GO: NO -> ASKED by its thread, ASKED -> TOLD: tools know. */
@@ -206,6 +212,48 @@ static void tick(void)
 		stopper_release();
 }
 
+static uint32_t yield_begun; /* what the tools were notified for */
+
+/* What came before may be in hand still, by threads that are to have the filter, too. */
+static int is_no_trap_pending(void)
+{
+	for (int tries = 0; janitor_look(&control_text) == -EAGAIN; tries++) {
+		if (tries == HANDLED_TRIES)
+			return 0;
+		kernel_sleep_ns(HANDLED_PAUSE_NS);
+	}
+	return 1;
+}
+
+/*
+ * Do what a thread waits for that is about to put a filter in place
+ * (inside/runtime/seccomp_yield.h).
+ */
+static void serve_yield(void)
+{
+	uint32_t now;
+	int is_over;
+
+	if (!seccomp_yield_is_pending(&now) || lock_take(&agent_lock, YIELD_MS))
+		return;
+	if (yield_begun != now) {
+		DEBUG_TRACE("agent/control", "the program sets a filter: for all %d",
+			    seccomp_yield_is_for_all());
+		yield_begun = now;
+		careful_allow(0);
+		cost_allow(0);
+		watch_yield(seccomp_yield_is_for_all() == -WM_E_CAPABILITIES ? -WM_E_CAPABILITIES
+									     : -WM_E_TRAP_FILTER);
+	}
+	is_over = !watch_any_live() && (!seccomp_yield_is_for_all() || is_no_trap_pending());
+	lock_release(&agent_lock);
+	/* a hit of another thread may be about to make a system call */
+	if (is_over && seccomp_yield_is_for_all())
+		is_over = !store_quiesce(YIELD_MS, 0);
+	if (is_over)
+		seccomp_yield_done(now);
+}
+
 struct permits {
 	int tasks;
 	int asked;
@@ -276,7 +324,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	if (permits_ms >= 0 && permits_ms < wait_ms)
 		wait_ms = permits_ms;
 	report_if_late(); /* asked before there was a thread to wake */
-	seccomp_yielding_serve(&control_text);
+	serve_yield();
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
@@ -621,7 +669,8 @@ void control_forked(void)
 	control.listens = 0;
 	control.late = LATE_NO;
 	wait_forked();
-	seccomp_yielding_forked();
+	yield_begun = 0;
+	seccomp_yield_forked();
 	has_left = scan_is_due = 0;
 	control_text.fd = -1; /* was never in this table */
 	stopper_forked();

@@ -9,9 +9,9 @@
  *   - The agent no longer has the kernel read strings, and hits read no counts.
  *   - If the filter is for all threads, the agent's own threads end, and its sessions with them.
  *
- * The control thread does that (inside/control/seccomp_yielding.h). The program's thread waits for
- * it: some ms, at most two seconds. Then it continues in any case. The agent sees filters that do
- * not come through libc at its next tick.
+ * The control thread does that (serve_yield() in inside/control/control_thread.c). The program's
+ * thread waits for it: some ms, at most two seconds. Then it continues in any case. The agent sees
+ * filters that do not come through libc at its next tick.
  */
 #ifndef INSIDE_RUNTIME_SECCOMP_YIELD_H
 #define INSIDE_RUNTIME_SECCOMP_YIELD_H
