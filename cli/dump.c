@@ -70,7 +70,7 @@ static int take_order(struct dump_options *options, const char *text)
 			options->order = order;
 			return 0;
 		}
-	return complain_usage("dump", "--order is time, cpu or thread, and not: %s", text);
+	return complain_usage("dump", "--order takes time, cpu or thread, not %s", text);
 }
 
 static int take_cpus(struct dump_options *options, const char *text)

@@ -123,8 +123,8 @@ static int take_weight(struct export_options *options, const char *text)
 	return options->weight
 		       ? CLI_FINE
 		       : complain_usage("export",
-					"--weight is instructions or blocks, of samples period or "
-					"samples, and not: %s",
+					"--weight takes instructions or blocks, of samples period "
+					"or samples, not %s",
 					text);
 }
 

@@ -410,7 +410,7 @@ Test(dump, refuses_what_it_cannot_use)
 	cr_assert_eq(run("dump --from -1 x"), 2);
 	cr_assert_eq(run("dump --limit"), 2);
 	cr_assert_eq(run("dump --order size x"), 2);
-	expect("--order is time, cpu or thread, and not: size");
+	expect("--order takes time, cpu or thread, not size");
 	cr_assert_eq(run("dump --cpu 3-1 x"), 2);
 	expect("--cpu takes numbers, such as 0-3,8, not 3-1");
 	cr_assert_eq(run("dump /dev"), 1);

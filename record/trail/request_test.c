@@ -104,6 +104,20 @@ Test(trail_request, refuses_what_is_no_list_of_modules)
 	cr_expect(strstr(words, "only=q: "), "%s", words);
 }
 
+Test(trail_request, last_takes_each_form_of_a_size)
+{
+	static const char *const sizes[] = { "67108864", "64M",	    "64m",     "64MB",
+					     "64MiB",	 "0.0625G", "65536KiB" };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "trail/last=%s/", sizes[i]);
+		cr_expect_eq(parse(text), 0, "%s: %s", text, words);
+		cr_expect_eq(request.last_bytes, 64u << 20, "%s", text);
+	}
+}
+
 Test(trail_request, refuses_what_is_no_size)
 {
 	static const char *const sizes[] = { "trail/last=/",

@@ -3,6 +3,7 @@
 
 #include "base/lack.h"
 #include "base/number_file.h"
+#include "base/quantity.h"
 #include "target/claim/holder.h"
 #include "target/claim/units.h"
 
@@ -95,29 +96,6 @@ static int file_read(const char *path, uid_t owner, char **text, size_t *bytes,
 	return 0;
 }
 
-/* "4", for bytes also "64M". 0 or -EINVAL. */
-static int value_read(const char *text, int is_bytes, uint64_t *value)
-{
-	static const char units[] = "KMG";
-	const char *unit;
-	char *end;
-	int shift = 0;
-
-	if (!isdigit((unsigned char)*text))
-		return -EINVAL;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	unit = *end && is_bytes ? strchr(units, *end) : NULL;
-	if (unit) {
-		shift = 10 * (int)(unit - units + 1);
-		end++;
-	}
-	if (errno || *end || *value > UINT64_MAX >> shift)
-		return -EINVAL;
-	*value <<= shift;
-	return *value == UINT64_MAX ? -EINVAL : 0;
-}
-
 static char *trim(char *text)
 {
 	char *end = text + strlen(text);
@@ -140,7 +118,8 @@ static int key_find(const char *key)
 static int line_read(struct limits *limits, char *text, const char *path, unsigned int number,
 		     struct detail detail)
 {
-	char *equals, *key;
+	int (*read)(const char *, uint64_t, uint64_t, uint64_t *);
+	char *equals, *key, *value;
 	int which;
 
 	text[strcspn(text, "#")] = '\0';
@@ -161,11 +140,12 @@ static int line_read(struct limits *limits, char *text, const char *path, unsign
 		return detail_set(detail, -WM_E_LIMIT, "%s:%u: %s is in line %u already", path,
 				  number, key, limits->lines[which]);
 	limits->lines[which] = number;
-	if (value_read(trim(equals + 1), keys[which].is_bytes, &limits->most[which]))
-		return detail_set(detail, -WM_E_LIMIT, "%s:%u: %s: no number%s: %.40s", path,
+	value = trim(equals + 1);
+	read = keys[which].is_bytes ? quantity_size : quantity_number;
+	if (read(value, 0, UINT64_MAX - 1, &limits->most[which]))
+		return detail_set(detail, -WM_E_LIMIT, "%s:%u: %s takes %s, not %.40s", path,
 				  number, key,
-				  keys[which].is_bytes ? " with K, M, G or nothing" : "",
-				  trim(equals + 1));
+				  keys[which].is_bytes ? "a size, such as 64M" : "a number", value);
 	return 0;
 }
 

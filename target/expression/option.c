@@ -110,6 +110,7 @@ static int valued_parse(struct watch_options *options, char *word, size_t at, si
 #define WORDS_OF(number) #number
 #define BT_WORDS_OF(most) ": a backtrace has 1 to " WORDS_OF(most) " callers"
 #define BT_WORDS BT_WORDS_OF(WATCH_FRAMES_MAX)
+#define SIGNAL_WORDS ": a signal is STOP, SIGUSR1, RTMIN+1 or 10"
 
 int expression_option_parse(struct watch_options *options, const char *text, size_t bytes,
 			    size_t at, struct watch_trouble *trouble)
@@ -139,5 +140,7 @@ int expression_option_parse(struct watch_options *options, const char *text, siz
 	}
 	return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, at, bytes, "%.*s%s",
 				      bytes > 64 ? 64 : (int)bytes, text,
-				      !strncmp(text, "bt=", 3) ? BT_WORDS : "");
+				      !strncmp(text, "bt=", 3)	     ? BT_WORDS
+				      : !strncmp(text, "signal=", 7) ? SIGNAL_WORDS
+								     : "");
 }
