@@ -27,6 +27,12 @@ struct slots {
 	size_t room, count;
 };
 
+/* A hash of a number, or of what was put together to one. */
+static inline uint32_t slots_hash(uint64_t key)
+{
+	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
+}
+
 /* Add a number below UINT32_MAX. slots_fit() has made room for it. */
 static inline void slots_add(struct slots *slots, uint32_t hash, uint32_t number)
 {

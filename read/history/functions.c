@@ -13,58 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS_MIN 1024u
-
 /* The key of functions without a name: code entered there is not the module's remaining code. */
 enum key_kind { KEY_NAMED, KEY_ENTERED, KEY_REST, KEY_STUBS, KEY_ENTRIES };
 
-struct function_slot {
-	struct function *function; /* NULL: free; of this module */
-	uint64_t key;		   /* an address */
-	enum key_kind kind;
-};
-
-static struct function_slot *slot_of(struct function_slot *slots, size_t count, enum key_kind kind,
-				     uint64_t key, const struct image_module *module)
-{
-	size_t at = (size_t)((key + kind) * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
-
-	while (slots[at].function && (slots[at].key != key || slots[at].kind != kind ||
-				      slots[at].function->module != module))
-		at = (at + 1) & (count - 1);
-	return &slots[at];
-}
-
-static int slots_grow(struct functions *functions)
-{
-	size_t count = functions->slot_count * 2;
-	struct function_slot *slots;
-
-	if (functions->count * 2 < functions->slot_count)
-		return 0;
-	slots = calloc(count, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < functions->slot_count; i++) {
-		const struct function_slot *slot = &functions->slots[i];
-
-		if (slot->function)
-			*slot_of(slots, count, slot->kind, slot->key,
-				 slot->function->module) = *slot;
-	}
-	free(functions->slots);
-	functions->slots = slots;
-	functions->slot_count = count;
-	return 0;
-}
-
 int functions_open(struct functions *functions, struct image *image)
 {
-	*functions = (struct functions){ .image = image, .slot_count = SLOTS_MIN };
-	functions->slots = calloc(functions->slot_count, sizeof(*functions->slots));
+	*functions = (struct functions){ .image = image };
 	/* one that fits nothing, so that functions_block() always has a last one */
 	functions->maps = calloc(1, sizeof(*functions->maps));
-	if (!functions->slots || !functions->maps)
+	if (!functions->maps)
 		return -ENOMEM;
 	functions->map_count = functions->map_room = 1;
 	return 0;
@@ -78,7 +35,7 @@ void functions_close(struct functions *functions)
 		free(functions->maps[i].of);
 	free(functions->all);
 	free(functions->maps);
-	free(functions->slots);
+	free(functions->slots.all);
 	*functions = (struct functions){ 0 };
 }
 
@@ -86,23 +43,29 @@ void functions_close(struct functions *functions)
 static const struct function *function_of(struct functions *functions, enum key_kind kind,
 					  uint64_t key, const struct function *like)
 {
-	struct function_slot *slot = slot_of(functions->slots, functions->slot_count, kind, key,
-					     like->module);
-	struct function *function = slot->function;
+	uint32_t hash = slots_hash(key + kind), number;
+	struct function *function;
 
-	if (function)
-		return function;
-	if (slots_grow(functions) || array_grow(&functions->all, &functions->room,
-						functions->count + 1, sizeof(*functions->all)))
+	if (slots_fit(&functions->slots))
+		return NULL;
+	for (uint64_t at = hash; slots_next(&functions->slots, hash, &at, &number);) {
+		function = functions->all[number];
+		if (function->key == key && function->key_kind == (uint8_t)kind &&
+		    function->module == like->module)
+			return function;
+	}
+	if (array_grow(&functions->all, &functions->room, functions->count + 1,
+		       sizeof(*functions->all)))
 		return NULL;
 	function = malloc(sizeof(*function));
 	if (!function)
 		return NULL;
 	*function = *like;
+	function->key = key;
+	function->key_kind = (uint8_t)kind;
 	function->number = (uint32_t)functions->count;
 	functions->all[functions->count++] = function;
-	slot = slot_of(functions->slots, functions->slot_count, kind, key, like->module);
-	*slot = (struct function_slot){ function, key, kind };
+	slots_add(&functions->slots, hash, function->number);
 	return function;
 }
 

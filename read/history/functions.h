@@ -12,6 +12,7 @@
 #ifndef READ_HISTORY_FUNCTIONS_H
 #define READ_HISTORY_FUNCTIONS_H
 
+#include "base/slots.h"
 #include "read/history/image.h"
 #include "trace/trail/table.h"
 
@@ -33,6 +34,8 @@ struct function {
 	uint64_t bytes;	 /* 0: not known */
 	uint32_t number; /* of all functions, from 0 on: an index */
 	uint32_t flags;
+	uint64_t key; /* functions.c's: what it is found by */
+	uint8_t key_kind;
 };
 
 /* The known functions of a table's ids. */
@@ -49,9 +52,8 @@ struct functions {
 	struct function_map
 		*maps; /* by the table's number, and one more in front that fits no table */
 	size_t map_count, map_room;
-	size_t last;		     /* the map that was used last */
-	struct function_slot *slots; /* open addressing */
-	size_t slot_count;
+	size_t last;	    /* the map that was used last */
+	struct slots slots; /* of all, by their keys */
 };
 
 /* `image` is the caller's and must live longer. 0 or -ENOMEM; close in either case. */

@@ -2,6 +2,7 @@
 #include "read/history/image.h"
 
 #include "base/array.h"
+#include "base/slots.h"
 #include "base/texts.h"
 #include "read/history/image_modules.h"
 #include "read/history/jit.h"
@@ -11,20 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS_MIN 256u
-
 #define PLACES_TOGETHER 512
-
-struct places {
-	struct places *next;
-	size_t used;
-	struct image_place all[PLACES_TOGETHER];
-};
-
-struct slot {
-	uint64_t address;
-	struct image_place *place; /* NULL: free */
-};
 
 struct image {
 	struct image *whole;	      /* whose era this is; the whole's own: all the time */
@@ -36,9 +24,10 @@ struct image {
 		size_t count, room;
 	} eras, moments; /* the whole's: of tables, of times */
 	struct trail_era era;
-	struct slot *slots; /* open addressing */
-	size_t slot_count, slots_used;
-	struct places *places;
+	struct slots slots;	     /* of places, by their addresses */
+	struct image_place **places; /* chunks of PLACES_TOGETHER, which do not move */
+	size_t chunk_room;
+	uint32_t place_count;
 	struct texts names; /* of functions, shared by all places in them */
 };
 
@@ -50,9 +39,7 @@ static struct image *image_new(struct image *whole, const struct trail_era *era)
 		return NULL;
 	image->whole = whole ? whole : image;
 	image->era = *era;
-	image->slot_count = SLOTS_MIN;
-	image->slots = calloc(image->slot_count, sizeof(*image->slots));
-	if (image->slots)
+	if (!slots_fit(&image->slots))
 		return image;
 	free(image);
 	return NULL;
@@ -122,12 +109,11 @@ void image_close(struct image *image)
 	eras_close(&image->moments);
 	image_modules_release(&image->modules);
 	jit_release(&image->jit);
-	for (struct places *places = image->places, *next; places; places = next) {
-		next = places->next;
-		free(places);
-	}
+	for (size_t i = 0; i < image->place_count; i += PLACES_TOGETHER)
+		free(image->places[i / PLACES_TOGETHER]);
+	free(image->places);
 	texts_release(&image->names);
-	free(image->slots);
+	free(image->slots.all);
 	free(image);
 }
 
@@ -138,32 +124,20 @@ static struct image_mapped *module_at(struct image *image, uint64_t address)
 	return image_modules_at(&image->whole->modules, &image->era, address);
 }
 
-static struct slot *slot_of(struct slot *slots, size_t count, uint64_t address)
+static struct image_place *place_at(const struct image *image, uint32_t number)
 {
-	size_t at = (size_t)(address * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
-
-	while (slots[at].place && slots[at].address != address)
-		at = (at + 1) & (count - 1);
-	return &slots[at];
+	return &image->places[number / PLACES_TOGETHER][number % PLACES_TOGETHER];
 }
 
-static int slots_grow(struct image *image)
+/* NULL: it was not asked for yet. */
+static struct image_place *place_known(const struct image *image, uint64_t address)
 {
-	size_t count = image->slot_count * 2;
-	struct slot *slots;
+	uint32_t hash = slots_hash(address), number;
 
-	if (image->slots_used * 2 < image->slot_count)
-		return 0;
-	slots = calloc(count, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < image->slot_count; i++)
-		if (image->slots[i].place)
-			*slot_of(slots, count, image->slots[i].address) = image->slots[i];
-	free(image->slots);
-	image->slots = slots;
-	image->slot_count = count;
-	return 0;
+	for (uint64_t at = hash; slots_next(&image->slots, hash, &at, &number);)
+		if (place_at(image, number)->address == address)
+			return place_at(image, number);
+	return NULL;
 }
 
 static const char *name_add(struct image *image, const char *linkage)
@@ -176,18 +150,17 @@ static const char *name_add(struct image *image, const char *linkage)
 
 static struct image_place *place_new(struct image *image)
 {
-	struct places *places = image->places;
+	size_t chunk = image->place_count / PLACES_TOGETHER;
 
-	if (!places || places->used == PLACES_TOGETHER) {
-		places = malloc(sizeof(*places));
-		if (!places)
+	if (!(image->place_count % PLACES_TOGETHER)) {
+		if (array_grow(&image->places, &image->chunk_room, chunk + 1,
+			       sizeof(*image->places)))
 			return NULL;
-		places->next = image->places;
-		places->used = 0;
-		image->places = places;
+		image->places[chunk] = calloc(PLACES_TOGETHER, sizeof(**image->places));
+		if (!image->places[chunk])
+			return NULL;
 	}
-	places->all[places->used] = (struct image_place){ 0 };
-	return &places->all[places->used++];
+	return place_at(image, image->place_count++);
 }
 
 /*
@@ -233,17 +206,15 @@ static struct image_place *place_find(struct image *image, uint64_t address)
 
 const struct image_place *image_place(struct image *image, uint64_t address)
 {
-	struct slot *slot = slot_of(image->slots, image->slot_count, address);
-	struct image_place *place = slot->place;
+	struct image_place *place = place_known(image, address);
 
 	if (place)
 		return place;
 	place = place_find(image, address);
-	if (!place || slots_grow(image))
+	if (!place || slots_fit(&image->slots))
 		return NULL;
-	slot = slot_of(image->slots, image->slot_count, address);
-	*slot = (struct slot){ address, place };
-	image->slots_used++;
+	place->address = address;
+	slots_add(&image->slots, slots_hash(address), image->place_count - 1);
 	return place;
 }
 
@@ -308,7 +279,7 @@ void image_check(struct image *image, const struct trail_table *table,
 	size_t has;
 
 	in = table->era.number < whole->eras.count ? whole->eras.all[table->era.number] : NULL;
-	place = in ? slot_of(in->slots, in->slot_count, block->start)->place : NULL;
+	place = in ? place_known(in, block->start) : NULL;
 	if (!code || !place || !place->module || block->bytes > sizeof(read))
 		return;
 	has = code_of(place->module, block->start, read, block->bytes);

@@ -46,8 +46,9 @@ struct image_place {
 		*module;      /* NULL: none is known there, as in nameless code made at run time */
 	const char *function; /* code_name_text(); NULL: not known */
 	const char *linkage;  /* the function's name to the linker; NULL: not known */
-	uint64_t start; /* the function's first address in the process; 0 where it is not known */
-	uint64_t bytes; /* the function's; 0: not known */
+	uint64_t start;	  /* the function's first address in the process; 0 where it is not known */
+	uint64_t bytes;	  /* the function's; 0: not known */
+	uint64_t address; /* the place's own */
 };
 
 struct image_line {

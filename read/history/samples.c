@@ -20,8 +20,8 @@ struct samples_process {
 
 struct samples_frame {
 	uint64_t address;
-	const struct image *image;	 /* of its process, then */
-	const struct function *function; /* NULL: free */
+	const struct image *image; /* of its process, then */
+	const struct function *function;
 };
 
 #define SAMPLES_TID_SLOTS 65536u
@@ -135,6 +135,7 @@ void samples_close(struct samples *samples)
 	free(samples->threads);
 	free(samples->sums);
 	free(samples->frames);
+	free(samples->frame_slots.all);
 	free(samples->slots.all);
 	free(samples->tids);
 	thread_names_release(&samples->names);
@@ -393,8 +394,6 @@ int samples_read(struct samples *samples, int (*take)(const struct samples_one *
 
 /* Threads, functions and sums of samples, found again. */
 
-#define SLOTS_MIN 4096u
-
 /* ---- threads ---- */
 
 static int thread_fill(struct samples *samples, struct samples_thread *thread, uint64_t ns)
@@ -477,39 +476,6 @@ struct image *samples_image_known(const struct samples *samples, uint32_t proces
 	return samples->processes ? samples->processes[process].image : NULL;
 }
 
-static size_t frame_slot(const struct samples_frame *frames, size_t count,
-			 const struct image *image, uint64_t address)
-{
-	uint64_t key = address + ((uintptr_t)image >> 4);
-	size_t at = (size_t)(key * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
-
-	while (frames[at].function && (frames[at].address != address || frames[at].image != image))
-		at = (at + 1) & (count - 1);
-	return at;
-}
-
-static int frames_grow(struct samples *samples)
-{
-	size_t count = samples->frame_slots ? samples->frame_slots * 2 : SLOTS_MIN;
-	struct samples_frame *frames;
-
-	if (samples->frame_count * 2 < samples->frame_slots)
-		return 0;
-	frames = calloc(count, sizeof(*frames));
-	if (!frames)
-		return -ENOMEM;
-	for (size_t i = 0; i < samples->frame_slots; i++) {
-		const struct samples_frame *frame = &samples->frames[i];
-
-		if (frame->function)
-			frames[frame_slot(frames, count, frame->image, frame->address)] = *frame;
-	}
-	free(samples->frames);
-	samples->frames = frames;
-	samples->frame_slots = count;
-	return 0;
-}
-
 /* The functions of a process. NULL: no memory. */
 static struct functions *samples_functions(struct samples *samples, uint32_t process)
 {
@@ -549,8 +515,9 @@ static const struct function *function_find(struct samples *samples, uint32_t pr
 static const struct function *samples_function(struct samples *samples, uint32_t process,
 					       uint64_t address, uint64_t ns, uint32_t *whose)
 {
-	struct samples_frame *frame;
+	const struct function *function;
 	struct image *image;
+	uint32_t hash, number;
 
 	if (address >= TRAIL_KERNEL)
 		process = samples->kernel;
@@ -559,15 +526,22 @@ static const struct function *samples_function(struct samples *samples, uint32_t
 	*whose = process;
 	image = samples_image(samples, process);
 	image = image ? image_then(image, ns, NULL) : NULL;
-	if (!image || frames_grow(samples))
+	if (!image || slots_fit(&samples->frame_slots) ||
+	    array_grow(&samples->frames, &samples->frame_room, samples->frame_count + 1,
+		       sizeof(*samples->frames)))
 		return NULL;
-	frame = &samples->frames[frame_slot(samples->frames, samples->frame_slots, image, address)];
-	if (!frame->function) {
-		*frame = (struct samples_frame){ address, image,
-						 function_find(samples, process, image, address) };
-		samples->frame_count += frame->function != NULL;
-	}
-	return frame->function;
+	hash = slots_hash(address + ((uintptr_t)image >> 4));
+	for (uint64_t at = hash; slots_next(&samples->frame_slots, hash, &at, &number);)
+		if (samples->frames[number].address == address &&
+		    samples->frames[number].image == image)
+			return samples->frames[number].function;
+	function = function_find(samples, process, image, address);
+	if (!function)
+		return NULL;
+	slots_add(&samples->frame_slots, hash, (uint32_t)samples->frame_count);
+	samples->frames[samples->frame_count++] = (struct samples_frame){ address, image,
+									  function };
+	return function;
 }
 
 /* ---- sums ---- */

@@ -72,9 +72,9 @@ struct samples {
 	struct image_files *files;
 	struct samples_process *processes; /* by number; one more, for those that are unknown */
 	uint32_t kernel;		   /* its process number */
-	struct samples_frame *frames;	   /* functions by address; open addressing */
-	size_t frame_count, frame_slots;
-	struct slots slots; /* of sums */
+	struct samples_frame *frames;	   /* functions by address */
+	size_t frame_count, frame_room;
+	struct slots frame_slots, slots; /* of frames, and of sums */
 	struct thread_names names;
 	struct process_numbers numbers;
 	size_t *tids; /* threads by tid, the low bits; one more than the number; 0: none */
