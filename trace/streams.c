@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/streams.h"
 
+#include "base/array.h"
 #include "trace/folder.h"
 
 #include <errno.h>
@@ -12,41 +13,6 @@
 void streams_init(struct streams *streams, int dir, struct index *index)
 {
 	*streams = (struct streams){ .dir = dir, .index = index };
-}
-
-static uint32_t place_of(const struct streams *streams, uint32_t stream_id, uint64_t instance)
-{
-	uint64_t hash = (instance ^ ((uint64_t)stream_id << 40)) * 0x9e3779b97f4a7c15ull;
-	uint32_t place = (uint32_t)(hash >> 32) & (streams->room - 1);
-	const struct stream_file *file;
-
-	while ((file = streams->table[place]) &&
-	       (file->next.process != stream_id || file->next.instance != instance))
-		place = (place + 1) & (streams->room - 1);
-	return place;
-}
-
-static int table_grow(struct streams *streams)
-{
-	struct streams larger = *streams;
-
-	if (streams->count * 2 < streams->room)
-		return 0;
-	larger.room = streams->room ? streams->room * 2 : 64;
-	larger.table = calloc(larger.room, sizeof(*larger.table));
-	if (!larger.table)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < streams->room; i++) {
-		struct stream_file *file = streams->table[i];
-
-		if (file)
-			larger.table[place_of(&larger, file->next.process,
-					      file->next.instance)] = file;
-	}
-	free(streams->table);
-	streams->table = larger.table;
-	streams->room = larger.room;
-	return 0;
 }
 
 /* Close what was written to longest ago. */
@@ -96,20 +62,23 @@ static int file_open(struct streams *streams, struct stream_file *file)
 static int file_of(struct streams *streams, const struct wm_packet *head,
 		   struct stream_file **found)
 {
-	uint32_t place;
-	int err;
+	uint32_t hash = slots_hash(head->instance ^ (uint64_t)head->stream_id << 40), number;
+	struct stream_file *file;
 
-	err = table_grow(streams);
-	if (err)
-		return err;
-	place = place_of(streams, head->stream_id, head->instance);
-	*found = streams->table[place];
-	if (*found)
-		return 0;
-	*found = malloc(sizeof(**found));
-	if (!*found)
+	if (slots_fit(&streams->slots))
 		return -ENOMEM;
-	**found = (struct stream_file){
+	for (uint64_t at = hash; slots_next(&streams->slots, hash, &at, &number);) {
+		*found = streams->all[number];
+		if ((*found)->next.process == head->stream_id &&
+		    (*found)->next.instance == head->instance)
+			return 0;
+	}
+	if (array_grow(&streams->all, &streams->room, streams->count + 1ul, sizeof(*streams->all)))
+		return -ENOMEM;
+	*found = file = malloc(sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	*file = (struct stream_file){
 		.next = { .process = head->stream_id,
 			  .pid = head->pid,
 			  .tid = head->tid,
@@ -118,8 +87,8 @@ static int file_of(struct streams *streams, const struct wm_packet *head,
 			  .instance = head->instance },
 		.fd = -1,
 	};
-	streams->table[place] = *found;
-	streams->count++;
+	streams->all[streams->count] = file;
+	slots_add(&streams->slots, hash, streams->count++);
 	return 0;
 }
 
@@ -188,8 +157,9 @@ int streams_release(struct streams *streams)
 {
 	while (streams->open_count)
 		close_oldest(streams);
-	for (uint32_t i = 0; i < streams->room; i++)
-		free(streams->table[i]);
-	free(streams->table);
+	for (uint32_t i = 0; i < streams->count; i++)
+		free(streams->all[i]);
+	free(streams->all);
+	free(streams->slots.all);
 	return streams->close_error;
 }

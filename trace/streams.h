@@ -6,6 +6,7 @@
 #ifndef TRACE_STREAMS_H
 #define TRACE_STREAMS_H
 
+#include "base/slots.h"
 #include "trace/index.h"
 
 #include <stddef.h>
@@ -21,10 +22,12 @@ struct stream_file {
 };
 
 struct streams {
-	int dir;		    /* borrowed */
-	struct index *index;	    /* likewise */
-	struct stream_file **table; /* open addressing; a power of 2, half full at most */
-	uint32_t room, count;
+	int dir;		  /* borrowed */
+	struct index *index;	  /* likewise */
+	struct stream_file **all; /* by number */
+	size_t room;
+	uint32_t count;
+	struct slots slots; /* of all, by stream and instance */
 	struct stream_file *open[STREAMS_OPEN_MAX];
 	uint32_t open_count;
 	uint64_t writes;

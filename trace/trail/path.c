@@ -9,8 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define SPACES_FEW 128u			   /* of more, tables are of many */
-#define SPACE_SLOTS (2 * TRAIL_SPACES_MAX) /* a thread's events each name a space */
+#define SPACES_FEW 128u /* of more, tables are of many */
 
 /* What of a stream's fields is read. */
 struct trail_fields {
@@ -50,27 +49,16 @@ static void fields_read(struct trail_fields *fields, int class, const uint8_t *a
 	}
 }
 
-/* The place in `spaces` of a space's number, or the free place for it. */
-static uint32_t *space_slot(const struct trails *trails, uint32_t process, uint32_t number)
-{
-	uint64_t key = (uint64_t)process << 32 | number;
-	size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) % SPACE_SLOTS;
-
-	for (; trails->space_slots[at]; at = (at + 1) % SPACE_SLOTS) {
-		const struct trail_space *space = &trails->spaces[trails->space_slots[at] - 1];
-
-		if (space->process == process && space->number == number)
-			break;
-	}
-	return &trails->space_slots[at];
-}
-
 static struct trail_space *space_find(const struct trails *trails, uint32_t process,
 				      uint32_t number)
 {
-	uint32_t slot = *space_slot(trails, process, number);
+	uint32_t hash = slots_hash((uint64_t)process << 32 | number), found;
 
-	return slot ? &trails->spaces[slot - 1] : NULL;
+	for (uint64_t at = hash; slots_next(&trails->space_slots, hash, &at, &found);)
+		if (trails->spaces[found].process == process &&
+		    trails->spaces[found].number == number)
+			return &trails->spaces[found];
+	return NULL;
 }
 
 static struct trail_space *space_of(struct trails *trails, uint32_t process, uint32_t number)
@@ -79,15 +67,16 @@ static struct trail_space *space_of(struct trails *trails, uint32_t process, uin
 
 	if (space || trails->space_count == TRAIL_SPACES_MAX)
 		return space;
-	if (array_grow(&trails->spaces, &trails->space_room, trails->space_count + 1,
-		       sizeof(*more)))
+	if (slots_fit(&trails->space_slots) || array_grow(&trails->spaces, &trails->space_room,
+							  trails->space_count + 1, sizeof(*more)))
 		return NULL;
 	more = trails->spaces;
 	more[trails->space_count] = (struct trail_space){ .process = process,
 							  .number = number,
 							  .table.is_of_many = trails->space_count >=
 									      SPACES_FEW };
-	*space_slot(trails, process, number) = (uint32_t)trails->space_count + 1;
+	slots_add(&trails->space_slots, slots_hash((uint64_t)process << 32 | number),
+		  (uint32_t)trails->space_count);
 	return &more[trails->space_count++];
 }
 
@@ -481,11 +470,10 @@ static void compare_told(struct trails *trails, struct trace_reader *reader)
 
 int trails_read(struct trails *trails, struct trace_reader *reader)
 {
-	int err = 0;
+	int err;
 
-	*trails = (struct trails){ .space_slots = calloc(SPACE_SLOTS, sizeof(uint32_t)) };
-	if (!trails->space_slots)
-		return -ENOMEM;
+	*trails = (struct trails){ 0 };
+	err = slots_fit(&trails->space_slots);
 	for (uint32_t i = 0; i < reader->stream_count && !err; i++) {
 		struct trace_stream *stream = &reader->streams[i];
 		struct stream_pass pass = { .trails = trails, .reader = reader, .stream = stream };
@@ -519,7 +507,7 @@ void trails_release(struct trails *trails, struct trace_reader *reader)
 	}
 	free(trails->spaces);
 	trail_threads_release(&trails->threads);
-	free(trails->space_slots);
+	free(trails->space_slots.all);
 	free(trails->paths);
 	*trails = (struct trails){ 0 };
 	for (uint32_t i = 0; i < reader->stream_count; i++)

@@ -11,6 +11,7 @@
 #ifndef TRACE_TRAIL_PATH_H
 #define TRACE_TRAIL_PATH_H
 
+#include "base/slots.h"
 #include "trace/packet_walk.h"
 #include "trace/reader.h"
 #include "trace/trail/module_epochs.h"
@@ -79,7 +80,7 @@ struct trail_path {
 struct trails {
 	struct trail_space *spaces;
 	size_t space_count, space_room;
-	uint32_t *space_slots; /* open addressing: where a space is in `spaces`, and one; 0: free */
+	struct slots space_slots; /* of `spaces` */
 	struct trail_path *paths; /* in the order of the reader's streams */
 	size_t path_count;
 	struct trail_threads threads;

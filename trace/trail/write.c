@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define PACKET_BYTES (CHUNK_BYTES - PAGE_HEAD_BYTES)
-#define SLOTS_MIN 1024u
 #define NO_PATH UINT32_MAX /* no id: TRAIL_BLOCKS_MAX is less */
 
 /* ---- packets ---- */
@@ -166,13 +165,13 @@ static int define(struct trail_writer *trail, uint32_t id, const struct trail_en
 }
 
 /* FNV-1a of a block's identity: its address and its bytes. */
-static uint64_t hash_of(uint64_t start, const uint8_t *code, size_t bytes)
+static uint32_t hash_of(uint64_t start, const uint8_t *code, size_t bytes)
 {
 	uint64_t hash = 0xcbf29ce484222325ull ^ start * 0x9e3779b97f4a7c15ull;
 
 	for (size_t i = 0; i < bytes; i++)
 		hash = (hash ^ code[i]) * 0x100000001b3ull;
-	return hash ^ hash >> 29;
+	return (uint32_t)(hash ^ hash >> 29);
 }
 
 static int is_same(const struct trail_writer *trail, uint32_t id, const struct trail_entry *entry,
@@ -190,51 +189,16 @@ static int is_same(const struct trail_writer *trail, uint32_t id, const struct t
 	       (!code || !memcmp(known, code, entry->bytes));
 }
 
-/* Where an id's slot is, or one before it. */
-static uint64_t slot_at(const struct trail_table *table, uint32_t id)
-{
-	const struct trail_block *block = &table->blocks[id];
-	const uint8_t *code = trail_table_code(table, block);
-
-	return block->flags & BLOCK_IS_PATH
-		       ? hash_of(0, trail_table_path_ids(table, block), block->bytes)
-		       : hash_of(block->start, code, code ? block->bytes : 0);
-}
-
-/* Twice as many slots as ids, at least. */
-static int slots_fit(struct trail_writer *trail)
-{
-	uint32_t count = trail->now.slot_count ? trail->now.slot_count * 2 : SLOTS_MIN;
-	uint32_t *slots;
-
-	if (trail->now.table.count * 2 < trail->now.slot_count)
-		return 0;
-	slots = calloc(count, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	for (uint32_t id = 0; id < trail->now.table.count; id++) {
-		uint64_t at = slot_at(&trail->now.table, id);
-
-		while (slots[at % count])
-			at++;
-		slots[at % count] = id + 1;
-	}
-	free(trail->now.slots);
-	trail->now.slots = slots;
-	trail->now.slot_count = count;
-	return 0;
-}
-
 static size_t table_bytes(const struct trail_written *written)
 {
 	return written->table.room * sizeof(*written->table.blocks) + written->table.code_room +
-	       written->slot_count * sizeof(*written->slots);
+	       written->slots.room * sizeof(*written->slots.all);
 }
 
 static void written_release(struct trail_written *written)
 {
 	trail_table_release(&written->table);
-	free(written->slots);
+	free(written->slots.all);
 	*written = (struct trail_written){ 0 };
 }
 
@@ -287,35 +251,36 @@ static int is_too_large(const struct trail_writer *trail)
 	       trail->next_space < TRAIL_SPACES_MAX;
 }
 
-/* The slot of a block: its id and one, or 0 for the free slot. */
-static uint32_t *slot_of(const struct trail_writer *trail, const struct trail_entry *entry,
-			 const uint8_t *code)
+/* The id of a block, or -1: it is new. Slots fit. */
+static int64_t id_known(const struct trail_writer *trail, const struct trail_entry *entry,
+			const uint8_t *code)
 {
-	uint64_t at = hash_of(entry->start, code, code ? entry->bytes : 0);
+	uint32_t hash = hash_of(entry->start, code, code ? entry->bytes : 0), id;
 
-	while (trail->now.slots[at % trail->now.slot_count] &&
-	       !is_same(trail, trail->now.slots[at % trail->now.slot_count] - 1, entry, code))
-		at++;
-	return &trail->now.slots[at % trail->now.slot_count];
+	for (uint64_t at = hash; slots_next(&trail->now.slots, hash, &at, &id);)
+		if (is_same(trail, id, entry, code))
+			return id;
+	return -1;
 }
 
 /* Ids are given to this: code, or the run of a path's ids. */
 static int64_t id_of(struct trail_writer *trail, const struct trail_entry *entry,
 		     const uint8_t *code, uint64_t ticks)
 {
-	uint32_t *slot;
-	int err = slots_fit(trail);
+	uint32_t id = trail->now.table.count;
+	int err = slots_fit(&trail->now.slots);
+	int64_t known;
 
 	if (err)
 		return err;
-	slot = slot_of(trail, entry, code);
-	if (*slot)
-		return *slot - 1;
-	err = define(trail, trail->now.table.count, entry, code, ticks);
+	known = id_known(trail, entry, code);
+	if (known >= 0)
+		return known;
+	err = define(trail, id, entry, code, ticks);
 	if (err)
 		return err;
-	*slot = trail->now.table.count;
-	return *slot - 1;
+	slots_add(&trail->now.slots, hash_of(entry->start, code, code ? entry->bytes : 0), id);
+	return id;
 }
 
 static struct trail_entry entry_of(const struct trail_entry *entry, const uint8_t *code)
@@ -331,16 +296,17 @@ static int64_t block_id(struct trail_writer *trail, const struct trail_entry *en
 			const uint8_t *code, uint64_t ticks)
 {
 	struct trail_entry mine = entry_of(entry, code);
-	int err = slots_fit(trail);
+	int err = slots_fit(&trail->now.slots);
+	int64_t known;
 
 	if (err)
 		return err;
-	if (!*slot_of(trail, &mine, code) && is_too_large(trail)) {
+	known = id_known(trail, &mine, code);
+	if (known >= 0)
+		return known;
+	if (is_too_large(trail))
 		err = tables_renew(trail, ticks);
-		if (err)
-			return err;
-	}
-	return id_of(trail, &mine, code, ticks);
+	return err ? err : id_of(trail, &mine, code, ticks);
 }
 
 int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, int process,

@@ -13,6 +13,7 @@
 #ifndef TRACE_TRAIL_WRITE_H
 #define TRACE_TRAIL_WRITE_H
 
+#include "base/slots.h"
 #include "trace/trail/addressed.h"
 #include "trace/trail/module_epochs.h"
 #include "trace/trail/path.h"
@@ -50,8 +51,7 @@ struct trail_written {
 	uint32_t space;
 	int is_begun;
 	struct trail_table table; /* of `space`, as a reader will have it */
-	uint32_t *slots;	  /* ids + 1 by start and code: open addressing */
-	uint32_t slot_count;
+	struct slots slots;	  /* of ids, by start and code */
 };
 
 struct trail_writer {
