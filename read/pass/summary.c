@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "read/pass/summary.h"
 
+#include "base/array.h"
+#include "base/slots.h"
 #include "read/spans/span_cost.h"
 #include "read/spans/span_pairs.h"
 
@@ -31,7 +33,7 @@ struct seen {
 
 /* A row and a thread's or a process's number. */
 struct pair {
-	uint32_t number; /* 0: the place is free */
+	uint32_t number;
 	uint32_t row;
 	int is_process;
 };
@@ -40,13 +42,14 @@ struct pair {
 struct pass {
 	struct trace_reader *reader;
 	struct summary *summary;
-	struct tally **tallies; /* for each process, by class index */
-	struct seen *seen;	/* for each of the summary's events[] */
-	uint32_t *slots;	/* of spans by name: number + 1, 0 for none; open addressing */
-	uint32_t slot_count;
-	/* Of the kernel's events: which threads and processes each row had. Open addressing. */
+	struct tally **tallies;	 /* for each process, by class index */
+	struct seen *seen;	 /* for each of the summary's events[] */
+	struct slots span_slots; /* of the summary's spans, by name */
+	/* Of the kernel's events: which threads and processes each row had. */
 	struct pair *pairs;
-	uint32_t pair_count, pair_room;
+	uint32_t pair_count;
+	size_t pair_room;
+	struct slots pair_slots;
 	int error;
 
 	/* Of the stream being read. */
@@ -66,45 +69,34 @@ size_t summary_span_bytes(const struct trace_class *class)
 	return class->name_bytes;
 }
 
-/* The index in slots[] of a span's number, or of the free slot for it. */
-static uint32_t span_slot(const struct pass *pass, const char *name, size_t bytes,
-			  uint64_t ticks_hz)
-{
-	uint64_t hash = ticks_hz;
-	uint32_t slot, found;
-
-	for (size_t i = 0; i < bytes; i++) /* FNV-1a */
-		hash = (hash ^ (uint8_t)name[i]) * 0x100000001b3ull;
-	slot = (uint32_t)(hash ^ hash >> 32) & (pass->slot_count - 1);
-	while ((found = pass->slots[slot])) {
-		const struct summary_span *span = &pass->summary->spans[found - 1];
-
-		if (span->ticks_hz == ticks_hz && !strncmp(span->name, name, bytes) &&
-		    !span->name[bytes])
-			break;
-		slot = (slot + 1) & (pass->slot_count - 1);
-	}
-	return slot;
-}
-
 static int span_find(struct pass *pass, const struct trace_class *class, uint64_t ticks_hz,
 		     uint32_t *found)
 {
 	struct summary *summary = pass->summary;
 	size_t bytes = summary_span_bytes(class);
-	uint32_t slot = span_slot(pass, class->name, bytes, ticks_hz);
+	uint64_t key = ticks_hz;
 	struct summary_span *span;
+	uint32_t hash;
 
-	if (!pass->slots[slot]) {
-		span = &summary->spans[summary->span_count];
-		*span = (struct summary_span){ .name = strndup(class->name, bytes),
-					       .ticks_hz = ticks_hz,
-					       .times = &span_unmeasured };
-		if (!span->name)
-			return -ENOMEM;
-		pass->slots[slot] = ++summary->span_count;
+	for (size_t i = 0; i < bytes; i++) /* FNV-1a */
+		key = (key ^ (uint8_t) class->name[i]) * 0x100000001b3ull;
+	hash = slots_hash(key);
+	if (slots_fit(&pass->span_slots))
+		return -ENOMEM;
+	for (uint64_t at = hash; slots_next(&pass->span_slots, hash, &at, found);) {
+		span = &summary->spans[*found];
+		if (span->ticks_hz == ticks_hz && !strncmp(span->name, class->name, bytes) &&
+		    !span->name[bytes])
+			return 0;
 	}
-	*found = pass->slots[slot] - 1;
+	*found = summary->span_count;
+	span = &summary->spans[*found];
+	*span = (struct summary_span){ .name = strndup(class->name, bytes),
+				       .ticks_hz = ticks_hz,
+				       .times = &span_unmeasured };
+	if (!span->name)
+		return -ENOMEM;
+	slots_add(&pass->span_slots, hash, summary->span_count++);
 	return 0;
 }
 
@@ -120,12 +112,8 @@ static int spans_make(struct pass *pass)
 		for (uint32_t j = 0; schema && j < schema->count; j++)
 			most += schema->classes[j]->kind == 'b' || schema->classes[j]->kind == 'e';
 	}
-	pass->slot_count = 2;
-	while (pass->slot_count < 2 * most)
-		pass->slot_count *= 2;
-	pass->slots = calloc(pass->slot_count, sizeof(*pass->slots));
 	pass->summary->spans = calloc(most + 1u, sizeof(*pass->summary->spans));
-	return pass->slots && pass->summary->spans ? 0 : -ENOMEM;
+	return pass->summary->spans ? 0 : -ENOMEM;
 }
 
 static int tallies_make(struct pass *pass)
@@ -228,38 +216,6 @@ static void thread_count(struct pass *pass, uint32_t row, const struct trace_str
 	*seen = (struct seen){ pass->thread, process };
 }
 
-/* Where a pair is, or the free place for it. */
-static struct pair *pair_place(struct pair *pairs, uint32_t room, const struct pair *pair)
-{
-	uint64_t key = (uint64_t)pair->row << 32 | pair->number;
-	uint32_t place = (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32) & (room - 1);
-
-	while (pairs[place].number &&
-	       (pairs[place].number != pair->number || pairs[place].row != pair->row ||
-		pairs[place].is_process != pair->is_process))
-		place = (place + 1) & (room - 1);
-	return &pairs[place];
-}
-
-static int pairs_grow(struct pass *pass)
-{
-	uint32_t room = pass->pair_room ? pass->pair_room * 2 : 256;
-	struct pair *larger;
-
-	if (pass->pair_count < pass->pair_room / 2)
-		return 0;
-	larger = calloc(room, sizeof(*larger));
-	if (!larger)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < pass->pair_room; i++)
-		if (pass->pairs[i].number)
-			*pair_place(larger, room, &pass->pairs[i]) = pass->pairs[i];
-	free(pass->pairs);
-	pass->pairs = larger;
-	pass->pair_room = room;
-	return 0;
-}
-
 /* Rows of no event: all threads that have a stream, or that the kernel's events are about. */
 #define ROW_OF_STREAMS UINT32_MAX
 #define ROW_OF_KERNEL (UINT32_MAX - 1)
@@ -267,19 +223,23 @@ static int pairs_grow(struct pass *pass)
 /* Whether the row has this for the first time. */
 static int pair_add(struct pass *pass, const struct pair *pair)
 {
-	struct pair *place;
+	uint32_t hash = slots_hash((uint64_t)pair->row << 32 | pair->number), found;
 
 	if (!pair->number)
 		return 0;
-	if (pairs_grow(pass)) {
+	if (slots_fit(&pass->pair_slots) ||
+	    array_grow(&pass->pairs, &pass->pair_room, pass->pair_count + 1ul,
+		       sizeof(*pass->pairs))) {
 		pass->error = -ENOMEM;
 		return 0;
 	}
-	place = pair_place(pass->pairs, pass->pair_room, pair);
-	if (place->number)
-		return 0;
-	*place = *pair;
-	pass->pair_count++;
+	for (uint64_t at = hash; slots_next(&pass->pair_slots, hash, &at, &found);)
+		if (pass->pairs[found].number == pair->number &&
+		    pass->pairs[found].row == pair->row &&
+		    pass->pairs[found].is_process == pair->is_process)
+			return 0;
+	slots_add(&pass->pair_slots, hash, pass->pair_count);
+	pass->pairs[pass->pair_count++] = *pair;
 	return 1;
 }
 
@@ -414,14 +374,12 @@ static void streamed_count(struct pass *pass, uint32_t tid)
 /* Those that have no stream. */
 static void count_kernel_threads(struct pass *pass)
 {
-	for (uint32_t i = 0; i < pass->pair_room; i++) {
-		struct pair pair = pass->pairs[i];
+	uint32_t count = pass->pair_count;
 
-		if (!pair.number || pair.row != ROW_OF_KERNEL)
-			continue;
-		pair.row = ROW_OF_STREAMS;
-		pass->summary->threads += !pair_place(pass->pairs, pass->pair_room, &pair)->number;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		if (pass->pairs[i].row == ROW_OF_KERNEL)
+			pass->summary->threads += (uint32_t)pair_add(
+				pass, &(struct pair){ pass->pairs[i].number, ROW_OF_STREAMS, 0 });
 }
 
 /* How long the stream's events were recorded that are there. */
@@ -572,8 +530,9 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 	free(pass.tallies);
 	free(pass.seen);
 	free(pass.pairs);
+	free(pass.pair_slots.all);
 	span_pairs_release(&pass.spans);
-	free(pass.slots);
+	free(pass.span_slots.all);
 	if (err) {
 		summary_free(*summary);
 		*summary = NULL;
