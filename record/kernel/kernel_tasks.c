@@ -673,7 +673,7 @@ void kernel_tasks_end(struct kernel_tasks *tasks)
 		return;
 	kernel_tasks_attend(tasks);
 	err = trace_kernel_names_add(tasks->session->writer, tasks->addresses.all,
-				     task_addresses_pack(&tasks->addresses));
+				     tasks->addresses.count);
 	if (err != -EEXIST) /* a session that was started twice */
 		trouble(tasks, err);
 }

@@ -42,11 +42,6 @@ struct making {
 	struct trampoline trampoline;
 };
 
-static uint32_t hash_of(uint64_t point)
-{
-	return (uint32_t)(point * UINT64_C(0x9e3779b97f4a7c15) >> 32);
-}
-
 /* Enter the last place into the table. */
 static int index_last(struct making *making)
 {
@@ -56,7 +51,7 @@ static int index_last(struct making *making)
 	if (slots_fit(&making->slots))
 		return -ENOMEM;
 	if (asked->detour && asked->spec)
-		slots_add(&making->slots, hash_of(asked_head(asked)->address), (uint32_t)last);
+		slots_add(&making->slots, slots_hash(asked_head(asked)->address), (uint32_t)last);
 	return 0;
 }
 
@@ -108,7 +103,7 @@ static int is_covered(const struct making *making, const struct asked *asked,
 /* The first of earlier specs' places at that point whose event serves this one too. */
 static size_t covering(const struct making *making, const struct code_place *place)
 {
-	uint32_t hash = hash_of(place->address), number;
+	uint32_t hash = slots_hash(place->address), number;
 	size_t first = making->earlier;
 
 	for (uint64_t at = hash; slots_next(&making->slots, hash, &at, &number);)

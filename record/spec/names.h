@@ -3,16 +3,16 @@
 #ifndef RECORD_SPEC_NAMES_H
 #define RECORD_SPEC_NAMES_H
 
+#include "base/slots.h"
+
 #include <stddef.h>
-#include <stdint.h>
 
 #define NAMES_MAX 4096
-#define NAMES_SLOTS 8192 /* a power of two, and enough that half are free */
 
 struct name_list {
 	char **all;
 	size_t count, room;
-	uint16_t *slots; /* hash table of numbers in `all`, from 1; 0: free */
+	struct slots slots; /* of all */
 };
 
 /* Add a copy of the name, unless it is there. Ignores more than NAMES_MAX. 0 or -ENOMEM. */
