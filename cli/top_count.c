@@ -37,7 +37,7 @@ int top_count_init(struct top_count *count)
 	count->spans = calloc(TOP_SPANS_MAX, sizeof(struct top_span *));
 	if (!count->addresses || !count->spanning || !count->events || !count->spans)
 		return -ENOMEM;
-	return top_threads_init(&count->threads);
+	return 0;
 }
 
 static void spanning_clear(struct top_count *count)

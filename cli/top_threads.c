@@ -7,43 +7,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLACES 32768u /* a power of two, over three times TOP_THREADS_MAX */
-
-int top_threads_init(struct top_threads *threads)
-{
-	threads->places = calloc(PLACES, sizeof(*threads->places));
-	return threads->places ? 0 : -ENOMEM;
-}
-
 void top_threads_release(struct top_threads *threads)
 {
 	free(threads->all);
-	free(threads->places);
+	free(threads->slots.all);
 	free(threads->switches);
 	*threads = (struct top_threads){ 0 };
 }
 
-static uint32_t *place_of(struct top_threads *threads, uint32_t tid)
-{
-	uint32_t at = (tid * 2654435761u) >> 17;
-
-	while (threads->places[at] && threads->all[threads->places[at] - 1].tid != tid)
-		at = (at + 1) & (PLACES - 1);
-	return &threads->places[at];
-}
-
 struct top_thread *top_threads_get(struct top_threads *threads, uint32_t tid, int is_new)
 {
-	uint32_t *place = place_of(threads, tid);
+	uint32_t hash = slots_hash(tid), number;
 
-	if (*place)
-		return &threads->all[*place - 1];
+	if (slots_fit(&threads->slots))
+		return NULL;
+	for (uint64_t at = hash; slots_next(&threads->slots, hash, &at, &number);)
+		if (threads->all[number].tid == tid)
+			return &threads->all[number];
 	if (!is_new || threads->count == TOP_THREADS_MAX ||
 	    array_grow(&threads->all, &threads->room, threads->count + 1, sizeof(*threads->all)))
 		return NULL;
-	threads->all[threads->count++] = (struct top_thread){ .tid = tid };
-	*place = (uint32_t)threads->count;
-	return &threads->all[threads->count - 1];
+	slots_add(&threads->slots, hash, (uint32_t)threads->count);
+	threads->all[threads->count] = (struct top_thread){ .tid = tid };
+	return &threads->all[threads->count++];
 }
 
 int top_threads_take(struct top_threads *threads, struct top_switch *one)
@@ -162,9 +148,10 @@ void top_threads_next(struct top_threads *threads)
 	}
 	if (kept != threads->count) {
 		threads->count = kept;
-		memset(threads->places, 0, PLACES * sizeof(*threads->places));
+		memset(threads->slots.all, 0, threads->slots.room * sizeof(*threads->slots.all));
+		threads->slots.count = 0;
 		for (size_t i = 0; i < kept; i++)
-			*place_of(threads, threads->all[i].tid) = (uint32_t)i + 1;
+			slots_add(&threads->slots, slots_hash(threads->all[i].tid), (uint32_t)i);
 	}
 	threads->named = threads->count;
 	threads->begin_ns = threads->end_ns;

@@ -7,6 +7,8 @@
 #ifndef CLI_TOP_THREADS_H
 #define CLI_TOP_THREADS_H
 
+#include "base/slots.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -39,14 +41,13 @@ struct top_switch {
 struct top_threads {
 	struct top_thread *all;
 	size_t count, room, named; /* named: so many have had their name read */
-	uint32_t *places;	   /* by tid: open addressing; 0: free */
+	struct slots slots;	   /* of all, by tid */
 	struct top_switch *switches;
 	size_t switch_count, switch_room;
 	uint64_t begin_ns, end_ns; /* the interval: begin, and up to where it is settled */
 	uint64_t other_switches;   /* that had no room */
 };
 
-int top_threads_init(struct top_threads *threads); /* 0 or -ENOMEM */
 void top_threads_release(struct top_threads *threads);
 
 /*
