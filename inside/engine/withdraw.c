@@ -118,9 +118,9 @@ static void move_map(void)
 
 long withdraw_wholly(struct thread *thread, uint64_t pc, enum engine_native why)
 {
+	channel_native(why); /* all were asked to leave, and do */
 	if (!others_left())
 		return -ENOMEM;
-	channel_native(why);
 	leave(thread, pc);
 }
 

@@ -150,6 +150,35 @@ static void with_few_addresses(void)
 	await();
 }
 
+static void *vforks_until(void *data)
+{
+	const int *ends = data;
+	char byte = 0;
+	pid_t child = vfork();
+
+	if (!child)
+		_exit(write(ends[1], &byte, 1) != 1 || read(ends[2], &byte, 1) != 1);
+	waitpid(child, NULL, 0);
+	return data;
+}
+
+/* A limit is set while a thread waits in vfork(2), until that has returned. */
+static void with_few_addresses_in_vfork(void)
+{
+	struct rlimit limit = { 1 << 30, 1 << 30 };
+	pthread_t thread;
+	int ends[4], error;
+	char byte = 0;
+
+	if (pipe(ends) || pipe(ends + 2) || pthread_create(&thread, NULL, vforks_until, ends) ||
+	    read(ends[0], &byte, 1) != 1)
+		return;
+	error = setrlimit(RLIMIT_AS, &limit) ? errno : 0;
+	is_right = (!error || error == EPERM) && write(ends[3], &byte, 1) == 1 &&
+		   !pthread_join(thread, NULL) && malloc(100 << 20);
+	await();
+}
+
 static void without_descriptors(void)
 {
 	struct rlimit limit = { 3, 3 };
@@ -403,6 +432,7 @@ int main(int argc, char **argv)
 		{ "cramped", cramped },
 		{ "locked", locked },
 		{ "addresses", with_few_addresses },
+		{ "addresses_in_vfork", with_few_addresses_in_vfork },
 		{ "descriptors", without_descriptors },
 		{ "plain", plainly },
 		{ "vfork", in_vfork },
