@@ -111,16 +111,11 @@ static int is_foreign_proc(int32_t tid)
 {
 	char link[64];
 	ssize_t got = kernel_readlink("/proc/thread-self", link, sizeof link - 1);
-	const char *at;
-	int32_t number = 0;
 
 	if (got <= 0)
 		return 0;
 	link[got] = 0;
-	at = strrchr(link, '/');
-	for (at = at ? at + 1 : link; *at; at++)
-		number = number * 10 + (*at - '0');
-	return number != tid;
+	return tasks_last_number(link) != tid;
 }
 
 static int run_once(const struct text *text, struct janitor_site *sites, size_t count,

@@ -5,6 +5,7 @@
 #include "inside/detour/gaps.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
+#include "inside/runtime/tasks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -63,12 +64,11 @@ static void take_gap(const struct gap *gap, void *unused)
 static size_t maps_allowed(void)
 {
 	char text[16];
-	size_t number = 0;
+	int32_t number;
 
 	kernel_read_text(AT_FDCWD, "/proc/sys/vm/max_map_count", text, sizeof text);
-	for (const char *at = text; *at >= '0' && *at <= '9'; at++)
-		number = number * 10 + (size_t)(*at - '0');
-	return number ? number : MAPS_USUAL;
+	number = tasks_last_number(text);
+	return number > 0 ? (size_t)number : MAPS_USUAL;
 }
 
 int room_look(size_t own)
