@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ROUNDS 150
+#define ROUNDS 80
 #define EVENTS 60
 
 /* "cmp %eax,(%rdi); je 0x1000", "mov $1,%eax; syscall", "jmp *%rax". */

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,7 +123,7 @@ Test(outside_code, any_address_is_read_or_refused)
 
 		address = random % 4 ? stores + address % 64 - 16 : address >> random % 60;
 		at = outside_code_at(code, address, bytes, has_run, room);
-		if (at)
+		if (at && random % 4) /* elsewhere may be what only a sanitizer has */
 			cr_assert_arr_eq(at, (const void *)(uintptr_t)address, bytes);
 		cr_assert_leq(before(address, &is_start), INSN_BYTES_MAX);
 		if (i % 64 == 0)
@@ -154,6 +155,8 @@ Test(outside_code, code_of_an_ended_process_is_its_files)
 	int is_start;
 	pid_t pid = fork();
 
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!pid)
 		pause();
 	cr_assert_eq(outside_code_new(&ended, pid), 0);

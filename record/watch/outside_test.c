@@ -18,12 +18,13 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define RECORDS_MAX 256
-#define ROUNDS 200
+#define ROUNDS 80
 #define LARGEST 24 /* bytes that are watched */
 
 /* The child has the same code at the same addresses. */
@@ -172,6 +173,8 @@ static void begin(void)
 
 	folder_make();
 	pid = fork();
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (!pid)
 		pause();
 	cr_assert_gt(pid, 0);
