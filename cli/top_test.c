@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_count.h"
 #include "cli/top_show.h"
+#include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -480,4 +481,57 @@ Test(top_show, the_most_frequent_come_first, .init = begin, .fini = end)
 	cr_expect_eq(view.threads[0]->tid, 6);
 	cr_expect_float_eq(top_thread_percent(&view, view.threads[0], TOP_RUNNING), 90.0, 1e-9);
 	top_view_release(&view);
+}
+
+/* ---- what a target claims ---- */
+
+/* Events of any names, times and threads: each is in one sum, and what is open was begun. */
+Test(top_count, any_events_are_counted_once, .init = begin, .fini = end)
+{
+	static const char *const names[] = { "a:b:begin",   "a:b:end",	     "",
+					     ":end",	    "a:b",	     "sample:x",
+					     "count:y",	    "switch:depart", "task:name",
+					     "switch:wake", "task:fork",     "kernel:lost" };
+	static const char kinds[] = "mbei";
+	uint64_t seed = 16, plain = 0;
+
+	for (unsigned int i = 0; i < 20000; i++) {
+		uint64_t random = sample_random(&seed);
+		uint32_t id = (uint32_t)(random % 48);
+		struct wm_event_field fields[] = {
+			{ .name = "count", .type = WM_TYPE_U64, .value.u = sample_random(&seed) },
+			{ .name = "ip", .type = WM_TYPE_STR },
+			{ .name = "name", .type = WM_TYPE_U64, .value.u = 1 },
+			{ .name = "state", .type = WM_TYPE_CHAR, .value.i = (char)(random >> 8) },
+			{ .name = "parent_tid", .type = WM_TYPE_U32, .value.u = random >> 61 },
+		};
+		struct wm_event event = { .size = sizeof(event),
+					  .name = names[id % 12],
+					  .kind = kinds[id / 12],
+					  .id = id,
+					  .pid = (uint32_t)(random >> 16 & 3),
+					  .tid = (uint32_t)(random >> 18 & 63),
+					  .cpu = (int)(random >> 24 & 3) - 1,
+					  .realtime_ns = sample_random(&seed) >>
+							 (random >> 26) % 64,
+					  .fields = fields,
+					  .field_count = (uint32_t)(random >> 32) % 6 };
+		int kind = top_count_take(&counted, &event);
+
+		cr_assert_gt(kind, 0);
+		plain += kind == TOP_PLAIN;
+		if (i % 1000 == 999) {
+			uint64_t sum = counted.other_events;
+
+			for (size_t j = 0; j < counted.event_count; j++)
+				sum += counted.events[j].is_grown ? 0 : counted.events[j].count;
+			cr_assert_eq(counted.event_total, plain);
+			cr_assert_eq(sum, plain);
+			for (size_t j = 0; j < counted.span_count; j++)
+				cr_assert_leq(counted.spans[j]->open, 20000);
+			top_threads_settle(&counted.threads, event.realtime_ns);
+			top_count_next(&counted);
+			plain = 0;
+		}
+	}
 }

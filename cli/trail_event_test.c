@@ -102,7 +102,9 @@ Test(trail_event, instruction_that_faulted_is_shown)
 	begin();
 	ran(0);
 	ran(0);
-	sample_trail_event(&sample, TRAIL_SIGNAL, 0x1000, 2, 11, 0x1040);
+	sample_trail_event(&sample, TRAIL_SIGNAL, 0x1000, 2, 11, 0x1000);
+	ran(0);
+	sample_trail_event(&sample, TRAIL_SIGNAL, 0x1002, 1, 10, 0x1040);
 	ran(1);
 	sample_trail_event(&sample, TRAIL_SYSCALLED, 0x1047, 0, 1, (uint64_t)-9);
 	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_EXITED, 3);
@@ -111,11 +113,12 @@ Test(trail_event, instruction_that_faulted_is_shown)
 	expect_text("loops-101 (process 100)");
 	expect_text("SIGSEGV");
 	expect_text("0x1000: cmp");
+	expect_text("0x1002: je");
 	cr_assert_eq(show_all(1), CLI_FINE);
 	expect_text("{\"type\":\"thread\"");
 	expect_text("\"type\":\"event\"");
 	expect_text("\"instruction\":\"cmp");
-	cr_expect_eq(events, 3);
+	cr_expect_eq(events, 4);
 }
 
 Test(trail_event, jump_to_nothing_names_the_instruction_that_led_there)
