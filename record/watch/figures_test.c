@@ -79,3 +79,32 @@ Test(figures, read_without_spec_returns_einval)
 	cr_assert_str_eq(read.text, "a");
 	watched_spec_release(&read);
 }
+
+/* Words with any bytes changed are read or refused; each number is of the words or none. */
+Test(figures, read_of_any_words_ends)
+{
+	static const char good[] = "hits=20 taken=18 missed=2 why=7 pieces=2 changed_ns=99 spec a";
+	uint64_t seed = 17, fine = 0;
+	struct watched_spec read;
+	int unproven;
+
+	for (unsigned int i = 0; i < 20000; i++) {
+		char words[sizeof(good)];
+		int err;
+
+		memcpy(words, good, sizeof(good));
+		for (uint64_t j = 1 + sample_random(&seed) % 4; j--;)
+			words[sample_random(&seed) %
+			      (sizeof(good) - 1)] = "\0 =0129aspec\x80\xff"[sample_random(&seed) %
+									    14];
+		err = figures_read(&read, &unproven, words);
+		cr_assert(!err || err == -EINVAL);
+		if (err)
+			continue;
+		fine++;
+		cr_assert_eq(strcmp(read.text, words + strlen(words) - strlen(read.text)), 0);
+		cr_assert_geq(read.why, 0);
+		watched_spec_release(&read);
+	}
+	cr_expect_gt(fine, 100);
+}
