@@ -43,6 +43,14 @@ for scene in address_space data threads outside locked; do
 		grep -q "^state 3 " || fail "engine-limits $scene: the engine did not leave"
 done
 core_is_small
+# A filter for all threads kills at rt_sigreturn(2), by which the others leave: each must have returned before.
+cc -O1 -g "$source_dir/tests/targets/sandboxed.c" -o sandboxed -lpthread || exit 1
+if [ "$(timeout 10 ./sandboxed threads 2>&1)" = right ]; then
+	for round in {1..30}; do
+		got=$(timeout 20 "$load" "$engine" ./sandboxed threads 2>&1)
+		[ "$? $got" = "0 right" ] || fail "a filter for all threads, round $round: $got"
+	done
+fi
 # Who may lock no more than a limit locks the program's memory, not the engine's: without the right to pass it by, root too.
 limited=(setpriv --bounding-set=-ipc_lock --)
 "${limited[@]}" true 2>/dev/null || limited=()

@@ -4,6 +4,7 @@
 #include "inside/engine/attach.h"
 #include "inside/engine/called.h"
 #include "inside/engine/channel.h"
+#include "inside/engine/child_process.h"
 #include "inside/engine/code_changes.h"
 #include "inside/engine/dispatch.h"
 #include "inside/engine/engine_threads.h"
@@ -149,8 +150,11 @@ static void out(struct thread *thread, int is_led)
 		action_restore(~UINT64_C(0));
 	restore(thread);
 	leave_wait(is_last);
+	if (is_led)
+		park();
+	process_left(thread->tid);
 	attach_vector_load(thread->vector15, processor_width());
-	native(is_led);
+	native(0);
 }
 
 /*

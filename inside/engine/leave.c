@@ -12,6 +12,8 @@
 
 #define POLL_NS 1000000
 #define TELLERS_POLLS_MAX 100u
+#define RETURN_POLLS_MAX 100u
+#define RETURN_POLLS 3u
 #define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* what our signal, and the tool's, carries */
 
 static struct thread *first;
@@ -181,9 +183,10 @@ void leave_renew(void)
 	tell_all(0);
 }
 
-void leave_together(void)
+void leave_together(int has_others)
 {
-	__atomic_store_n(&is_together, 1, __ATOMIC_SEQ_CST);
+	if (has_others || __atomic_load_n(&channel.head->leaving, __ATOMIC_SEQ_CST))
+		__atomic_store_n(&is_together, 1, __ATOMIC_SEQ_CST);
 	leave_ask();
 	tell_all(1); /* also those in system calls, which leave_ask() lets leave behind them */
 }
@@ -198,10 +201,27 @@ void leave_poll(void)
 	sys_call(SYS_ppoll, 0, 0, (long)&time, 0, 0, 0);
 }
 
+/*
+ * The others poll, count themselves, and return by rt_sigreturn(2). What the last one does next may
+ * be a filter for all threads that kills at these calls. No one can count behind rt_sigreturn(2),
+ * so some time more is for that.
+ */
+static void await_returns(void)
+{
+	for (unsigned int i = 0;
+	     i < RETURN_POLLS_MAX && __atomic_load_n(&channel.head->leaving, __ATOMIC_SEQ_CST) > 1;
+	     i++)
+		leave_poll();
+	for (unsigned int i = 0; i < RETURN_POLLS; i++)
+		leave_poll();
+}
+
 void leave_wait(int is_last)
 {
 	if (is_last)
 		__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+	if (is_last && __atomic_load_n(&is_together, __ATOMIC_SEQ_CST))
+		await_returns();
 	for (unsigned int i = 0;
 	     i < LEAVE_POLLS_MAX && __atomic_load_n(&is_together, __ATOMIC_SEQ_CST) &&
 	     !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST);

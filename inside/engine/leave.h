@@ -24,9 +24,9 @@ int leave_is_asked(void);
 
 /*
  * Also ask threads in system calls, which otherwise leave after them. No thread continues natively
- * before the last has left.
+ * before the last has left; and the last not before the others, where there are any.
  */
-void leave_together(void);
+void leave_together(int has_others);
 
 /*
  * Ask threads in translated code to come to the engine, and to continue from there: in the newest

@@ -261,7 +261,7 @@ static void onward_go(struct thread *thread, struct frame_context *context)
 			return;
 	thread->is_deferred = 0;
 	if (leave_is_wanted() && !leave_is_asked())
-		leave_together();
+		leave_together(1);
 	if (leave_is_asked()) {
 		quit(thread, context);
 		return;

@@ -22,7 +22,7 @@ static int others_left(void)
 	int is_alone = 0;
 
 	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
-	leave_together();
+	leave_together(thread_count() > 1);
 	for (unsigned int i = 0; i < LEAVE_POLLS_MAX && !is_alone; i++) {
 		is_alone = thread_count() <= __atomic_load_n(&waiting, __ATOMIC_SEQ_CST);
 		if (!is_alone)
