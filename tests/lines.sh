@@ -235,7 +235,7 @@ grep -q '^LF:' out || fail "one folder that is no trace keeps the other from bei
 said 1 "this is no trace" coverage elsewhere
 said 2 "name a trace's folder" coverage
 said 2 "not known or lacks its value" coverage --include
-said 2 "--from is a time" coverage --from never plain
+said 2 "--from takes a time" coverage --from never plain
 said 1 "No such file or directory" coverage -o nothing/x.info plain
 if [ -w /dev/full ]; then
 	said 1 "No space left on device" coverage -o /dev/full plain
