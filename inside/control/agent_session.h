@@ -12,7 +12,7 @@
 #include <poll.h>
 #include <stdint.h>
 
-/* Whether a thread in the loader is to wait for some session (pending_modules.h). */
+/* Whether a thread in the loader is to wait for some session (wait.h). */
 int session_any_pending(void);
 
 /* Notify the sessions that owe a SEEN that no thread waits for it any longer; likewise GO. */

@@ -23,8 +23,8 @@ int tasks_any(int (*says)(const char *status));
 const char *tasks_value(const char *status, const char *name);
 
 /*
- * What is behind the name in a stat file: it begins with the state. The name may hold anything. ""
- * where it cannot be read. Any thread.
+ * Read a stat file; returns the text behind the name, which begins with the state: the name may
+ * contain anything. "" if the file can't be read. Any thread.
  */
 const char *tasks_stat(const char *path, char text[TASKS_STAT_BYTES]);
 

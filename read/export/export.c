@@ -391,7 +391,7 @@ static int export_frames_place(struct export_frames *frames, size_t process,
 	return 0;
 }
 
-/* What is before the profiles, and behind them. */
+/* The text before the profiles, and the text behind them. */
 static void export_speedscope_begin(struct out *out, const char *name)
 {
 	out_literal(

@@ -164,7 +164,7 @@ static int lines_source_intern(struct lines *lines, const char *path, uint32_t *
 	return 0;
 }
 
-/* The index of a line, made where it is new: lines_names.c. 0 or -ENOMEM. */
+/* The index of a line, made where it is new. 0 or -ENOMEM. */
 static int line_intern(struct lines *lines, uint32_t source, uint32_t number, uint32_t *index)
 {
 	uint32_t hash = mix((uint64_t)source << 32 | number);
@@ -420,7 +420,7 @@ static int64_t written_s(const struct code_file *file)
 	return file->fd >= 0 && !fstat(file->fd, &stat) ? stat.st_mtime : 0;
 }
 
-/* Read a module file's lines, branches and functions: lines_load.c. 0 or -ENOMEM. */
+/* Read a module file's lines, branches and functions. 0 or -ENOMEM. */
 static int lines_load_module(struct lines *lines, struct own_module *module,
 			     struct image_module *from)
 {
@@ -664,7 +664,7 @@ static void copies_sum(struct counting *counting)
 	}
 }
 
-/* Count the lines of a module whose instructions are settled: lines_count.c. 0 or -ENOMEM. */
+/* Count the lines of a module whose instructions are settled. 0 or -ENOMEM. */
 static int lines_count_module(struct lines *lines, struct own_module *module)
 {
 	struct counting counting = { .lines = lines, .module = module };
@@ -1137,7 +1137,7 @@ static void show_sources(struct lines *lines, const struct place *places)
 	lines->seen_count = count;
 }
 
-/* Make what others see: lines_show.c. 0 or -ENOMEM. */
+/* Make what others see. 0 or -ENOMEM. */
 static int lines_show(struct lines *lines)
 {
 	size_t count = lines->line_count, branches, at = 0;

@@ -2,7 +2,7 @@
 /*
  * The threads and CPUs of a scope, and the events that are open on them: which threads there are,
  * also of processes that start others meanwhile; CPUs that come and go. Which events these are is
- * the user's: counts.c and sampler_open.c.
+ * the user's: counts.c and sampler.c.
  */
 #ifndef RECORD_PERF_EXTENT_H
 #define RECORD_PERF_EXTENT_H

@@ -30,7 +30,7 @@
 #define POLL_NS 1000000
 #define POLL_DOUBLINGS 4
 
-/* Parked registers: below vm.mmap_min_addr, and above those of frames (locals_serve.c). */
+/* Parked registers: below vm.mmap_min_addr, and above those of frames (locals.c). */
 #define PARKED(piece) (2048u + 8u * (piece))
 
 /* The addresses of the pointers, then of the value. Those that are unknown are 0. */

@@ -9,7 +9,7 @@
  * Such a process is one of the session's processes (process.h), but it has no connection, and the
  * store whose events are drained is the tool's own (own_store.h). watching.c arms and counts its
  * watches as it does inside: the tool allocates the table that an agent would share with it, and
- * outside_take.c fills that in as the agent would.
+ * outside.c fills that in as the agent would.
  *
  * The limit: the tool reads a hit later, so memory may have changed, and is never read for a value.
  * A new value comes from the instruction, or follows from the value before, or is unknown

@@ -42,7 +42,7 @@ static uint64_t sum_of(const void *row)
 
 /*
  * A claimant locks its file's first byte as long as it lives. A sweep locks one byte more, for as
- * long as it removes a file, so that readers can tell the two apart.
+ * long as it removes a file, so that readers can distinguish the two.
  */
 enum { LOCK_CLAIMANT = 1, LOCK_SWEEP = 2 }; /* bytes */
 

@@ -10,7 +10,7 @@
  *   4. load      the proper thread calls dlopen() on the agent, starts it, and ends
  *   5. clean     a second loan unmaps the memory of 2
  *
- * Nothing is done while the program is still being started (startup.h): glibc's loader says that
+ * Nothing is done while the program is still being started (inject.h): glibc's loader says that
  * all is loaded, and works on without its lock; what dlopen() then maps, the loader may unmap.
  *
  * No program thread executes Waymark's code, so a lock that one of them holds delays the threads of

@@ -91,10 +91,6 @@ enum hardware_note {
 	NOTE_KERNEL = 8, /* it is asked for, and can't be had */
 };
 
-/* ---- hardware_thread.c ---- */
-
-/* ---- hardware_hold.c ---- */
-
 static void hardware_failed(struct hardware *hardware, int err);
 static void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form,
 			  ...);

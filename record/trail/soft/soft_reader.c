@@ -785,7 +785,7 @@ void soft_reader_release(struct soft_reader *reader)
 /* Fetch what the threads of an engine have written by now, while they run. */
 
 /* Of a thread that runs; each fails only where that wrote a whole round of segments meanwhile. */
-#define SOFT_FETCH_COPY_TRIES 8
+#define FETCH_TRIES 8
 
 /* A segment that was copied. */
 struct copied {
@@ -834,9 +834,8 @@ static void put(struct soft_reader *reader, struct soft_thread *thread, const st
 }
 
 /* Skip segments that are older than the wanted ones. */
-static void soft_fetch_skip_older(const struct soft_reader *reader, struct soft_thread *thread,
-				  const struct copied *copied, uint32_t count,
-				  const uint32_t *words)
+static void fetch_skip_older(const struct soft_reader *reader, struct soft_thread *thread,
+			     const struct copied *copied, uint32_t count, const uint32_t *words)
 {
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
 	uint64_t blocks = 0;
@@ -891,13 +890,13 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 		reader_failed(reader, -ENOMEM);
 		return;
 	}
-	for (int tries = 0; tries < SOFT_FETCH_COPY_TRIES && !count; tries++)
+	for (int tries = 0; tries < FETCH_TRIES && !count; tries++)
 		count = copy_newest(reader, slot, copied, words);
 	soft_clock_look(&reader->first->clock);
 	if (count && reader_paths(reader) >= 0) {
 		is_gap = reader_reach(thread, copied[count - 1].number,
 				      copied[count - 1].began_blocks);
-		soft_fetch_skip_older(reader, thread, copied, count, words);
+		fetch_skip_older(reader, thread, copied, count, words);
 		if (is_gap && !thread->skip)
 			reader_lost(reader, thread);
 		while (count-- && !reader->first->error)

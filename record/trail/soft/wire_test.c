@@ -227,7 +227,7 @@ Test(wire, whoever_has_gone_is_missed)
 	fds[1] = dup(0);
 }
 
-/* As wire_own.h has it: bytes, kind, thread, has_code, ticks. */
+/* As wire.c has it: bytes, kind, thread, has_code, ticks. */
 struct head {
 	uint32_t bytes;
 	uint16_t kind, has_code;
