@@ -13,7 +13,6 @@
 #include "inside/control/session_table.h"
 #include "inside/control/wait.h"
 #include "inside/detour/foreign_bytes.h"
-#include "inside/detour/janitor.h"
 #include "inside/marker/marker.h"
 #include "inside/runtime/lock.h"
 #include "inside/store/event_store.h"
@@ -29,9 +28,7 @@
 #define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
 #define LATE_PATIENCE_NS 100000000u
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
-#define STRANDED_MS 100	  /* in a hit for so long: see whether that is so */
-#define TICK_LOOK_NS UINT64_C(500000000)
-#define WAIT_MS 4000 /* for the lock, and for a thread that takes a module away */
+#define WAIT_MS 4000	  /* for the lock, and for a thread that takes a module away */
 
 int session_patching_lock(const struct text *text, int strict)
 {
@@ -54,30 +51,6 @@ int session_patching_lock(const struct text *text, int strict)
 	}
 }
 
-/*
- * store_quiet() for a session's lane. 0 or -ETIMEDOUT. Under the agent's lock.
- *
- * A thread that doesn't leave its hit may have left it long ago, by a jump. No further hit of that
- * thread shows it, because nothing is armed any more.
- */
-static int wait_quiet(unsigned int lane, const struct text *text, unsigned int timeout_ms)
-{
-	static uint64_t looked_ns;
-	unsigned int wait_ms = STRANDED_MS, left_ms = timeout_ms;
-	int error = store_quiet(lane, left_ms < wait_ms ? left_ms : wait_ms);
-
-	while (error == -ETIMEDOUT && left_ms > wait_ms) {
-		janitor_forget_stranded(text);
-		left_ms -= wait_ms;
-		error = store_quiet(lane, left_ms < wait_ms ? left_ms : wait_ms);
-	}
-	if (error == -ETIMEDOUT && lock_now_ns() - looked_ns >= TICK_LOOK_NS) {
-		janitor_forget_stranded(text); /* for the next time */
-		looked_ns = lock_now_ns();
-	}
-	return error;
-}
-
 int session_quiet(struct session *session, struct change *change, unsigned int timeout_ms)
 {
 	int error = session_patching_lock(session_text, 0), quiet;
@@ -95,7 +68,7 @@ int session_quiet(struct session *session, struct change *change, unsigned int t
 	watch_release(session_lane(session), session->fd < 0);
 	detours_let_go(session_lane(session), session_text, change);
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
-			? wait_quiet(session_lane(session), session_text, timeout_ms)
+			? store_quiet(session_lane(session), timeout_ms)
 			: 0;
 	report_flush();
 	lock_release(&agent_lock);
@@ -166,13 +139,16 @@ static void finish_closing(struct session *session, unsigned int timeout_ms)
 	lock_release(&agent_lock);
 }
 
-/* LEFT -> FREE, where it can be. */
+/*
+ * LEFT -> FREE, where it can be. A thread that a signal's handler took out of a hit by a jump keeps
+ * its lane from that until it hits again or ends.
+ */
 static void take_back(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (sessions[i].state != SESSION_LEFT || lock_take(&agent_lock, SESSION_LOCK_MS))
 			continue;
-		if (!wait_quiet(i, session_text, QUIET_AGAIN_MS) && !store_close(i))
+		if (!store_quiet(i, QUIET_AGAIN_MS) && !store_close(i))
 			sessions[i].state = SESSION_FREE;
 		lock_release(&agent_lock);
 	}

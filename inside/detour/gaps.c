@@ -111,27 +111,3 @@ int gaps_find(void (*found)(const struct gap *, void *), void *data)
 		report(&gaps.before, &last, found, data);
 	return error ? error : gaps.count;
 }
-
-struct wanted {
-	uintptr_t address, start, end;
-};
-
-static void take_area(const struct line *line, void *data)
-{
-	struct wanted *wanted = data;
-
-	if (wanted->address >= line->start && wanted->address < line->end) {
-		wanted->start = line->start;
-		wanted->end = line->end;
-	}
-}
-
-int gaps_area(uintptr_t address, uintptr_t *start, uintptr_t *end)
-{
-	struct wanted wanted = { .address = address };
-	int error = each_line(take_area, &wanted);
-
-	*start = wanted.start;
-	*end = wanted.end;
-	return error ? error : wanted.end ? 0 : -ENOENT;
-}

@@ -24,7 +24,4 @@ struct gap {
  */
 int gaps_find(void (*found)(const struct gap *gap, void *data), void *data);
 
-/* The mapping that holds the address, as the kernel counts them. 0, -ENOENT or -errno. */
-int gaps_area(uintptr_t address, uintptr_t *start, uintptr_t *end);
-
 #endif

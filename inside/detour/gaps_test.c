@@ -2,7 +2,6 @@
 #include "inside/detour/gaps.h"
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -27,18 +26,6 @@ static int lowest_free(void)
 
 	close(fd);
 	return fd;
-}
-
-Test(gaps, an_area_ends_before_its_end)
-{
-	uintptr_t page = lone_page(), start, end;
-
-	cr_assert_eq(gaps_area(page - 1, &start, &end), -ENOENT);
-	cr_assert_eq(gaps_area(page, &start, &end), 0);
-	cr_assert(start == page && end == page + PAGE_BYTES);
-	cr_assert_eq(gaps_area(page + PAGE_BYTES - 1, &start, &end), 0);
-	cr_assert(start == page && end == page + PAGE_BYTES);
-	cr_assert_eq(gaps_area(page + PAGE_BYTES, &start, &end), -ENOENT);
 }
 
 struct around {
@@ -71,9 +58,7 @@ Test(gaps, no_descriptor_stays_open)
 {
 	struct around around = { 0 };
 	int before = lowest_free();
-	uintptr_t start, end;
 
 	cr_assert_gt(gaps_find(take_around, &around), 0);
-	cr_assert_eq(gaps_area((uintptr_t)&around, &start, &end), 0);
 	cr_assert_eq(lowest_free(), before);
 }

@@ -3,9 +3,7 @@
 
 #include "base/debug_trace.h"
 #include "base/kernel.h"
-#include "inside/detour/gaps.h"
 #include "inside/detour/janitor_process.h"
-#include "inside/detour/segments.h"
 #include "inside/detour/trap_book.h"
 #include "inside/patch/batch.h"
 #include "inside/runtime/control_life.h"
@@ -29,7 +27,7 @@
 #define ROOM_FIRST 1024u
 #define ROOM_MAX (1u << 20)
 
-enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_FORGET, TASK_UNBLOCK };
+enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_UNBLOCK };
 
 int (*janitor_stopper)(const struct text *text, struct janitor_site *sites, size_t count, int arm,
 		       unsigned int patience_ms, struct janitor_outcome *outcome);
@@ -41,7 +39,6 @@ static struct {
 	struct stopped *threads;
 	uint32_t *slots;
 	uint32_t room;
-	struct stranded stranded;
 } janitor;
 
 static void *map(size_t bytes)
@@ -147,7 +144,6 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->masks = task == TASK_UNBLOCK ? STOP_MASKS_TAKE : 0;
 	job->filters = tasks_own_filters();
 	job->book_at = (intptr_t)&trap_thread - (intptr_t)__builtin_thread_pointer();
-	job->stranded = task == TASK_FORGET ? &janitor.stranded : NULL;
 	job->result = STOP_RUNNING;
 	job->is_foreign_proc = is_foreign_proc(job->tid);
 	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -222,42 +218,4 @@ int janitor_unblock(void)
 	struct janitor_outcome outcome = { 0 };
 
 	return run(&none, NULL, 0, TASK_UNBLOCK, LOOK_PATIENCE_MS, &outcome);
-}
-
-static void collect_inside(struct writer *writer, void *data)
-{
-	struct stranded *stranded = data;
-
-	uintptr_t inside = 0;
-
-	for (int depth = DEPTH_MAX - 1; depth >= 0; depth--) {
-		uintptr_t at = __atomic_load_n(&writer->inside[depth], __ATOMIC_ACQUIRE);
-
-		inside = at ? at : inside;
-	}
-	if (!inside || !writer->tid || stranded->count == STRANDED_MAX)
-		return;
-	stranded->of[stranded->count].writer = writer;
-	stranded->of[stranded->count].tid = writer->tid;
-	gaps_area(inside, &stranded->of[stranded->count].area_start,
-		  &stranded->of[stranded->count].area_end);
-	stranded->count++;
-}
-
-int janitor_forget_stranded(const struct text *text)
-{
-	struct janitor_outcome outcome = { 0 };
-	struct stranded *stranded = &janitor.stranded;
-	int error;
-
-	memset(stranded, 0, sizeof *stranded);
-	if (!segments_agent(&stranded->code_start, &stranded->code_end))
-		stranded->code_end = UINTPTR_MAX;
-	arena_each(collect_inside, stranded);
-	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
-		collect_inside(&writer_strangers[i], stranded);
-	if (!stranded->count)
-		return 0;
-	error = run(text, NULL, 0, TASK_FORGET, LOOK_PATIENCE_MS, &outcome);
-	return error ? error : (int)stranded->forgotten;
 }

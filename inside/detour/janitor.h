@@ -53,10 +53,4 @@ int janitor_look(const struct text *text);
 /* Stop all, and have none block SIGTRAP but by the guards' book. 0 or an error as above. */
 int janitor_unblock(void);
 
-/*
- * Stop the threads that seem to be in a hit to find those that have left it by a jump (stranded.h),
- * and forget it. How many, or an error as above.
- */
-int janitor_forget_stranded(const struct text *text);
-
 #endif

@@ -85,21 +85,14 @@ static void add_stack(struct stack *stacks, unsigned int *count, uintptr_t from,
 		stacks[(*count)++] = (struct stack){ from & ~(uintptr_t)(WORD - 1), to };
 }
 
-/* The end of the stack that libc or the kernel gave the thread, if the thread is on it; else 0. */
-static uintptr_t own_stack_end(const struct stop_job *job, uintptr_t from, uintptr_t thread_pointer)
+/* Of the stack that libc or the kernel gave the thread, if `from` is on it. */
+static uintptr_t stack_end(const struct stop_job *job, uintptr_t from, uintptr_t thread_pointer)
 {
 	if (thread_pointer > from && thread_pointer - from < STACK_MAX)
 		return thread_pointer;
 	if (job->main_stack_end > from && job->main_stack_end - from < STACK_MAX)
 		return job->main_stack_end;
-	return 0;
-}
-
-static uintptr_t stack_end(const struct stop_job *job, uintptr_t from, uintptr_t thread_pointer)
-{
-	uintptr_t own = own_stack_end(job, from, thread_pointer);
-
-	return own ? own : from + STACK_UNKNOWN;
+	return from + STACK_UNKNOWN;
 }
 
 static void note_near(struct stop_job *job, uintptr_t pc, uintptr_t stack)
@@ -108,9 +101,8 @@ static void note_near(struct stop_job *job, uintptr_t pc, uintptr_t stack)
 		job->near.of[job->near.count++] = stack;
 }
 
-/* Returns how far it came. */
-static uintptr_t scan_stack(struct stop_job *job, struct stack *stacks, unsigned int *count,
-			    unsigned int which, uintptr_t thread_pointer)
+static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int *count,
+		       unsigned int which, uintptr_t thread_pointer)
 {
 	uintptr_t at = stacks[which].from, to = stacks[which].to;
 
@@ -127,22 +119,18 @@ static uintptr_t scan_stack(struct stop_job *job, struct stack *stacks, unsigned
 				uintptr_t stack = job->words[i - 1];
 
 				note_near(job, word, stack);
-				stranded_place(job->stranded, word, stack);
 				keep_out_of_guarded(job, word);
 				add_stack(stacks, count, stack,
 					  stack_end(job, stack, thread_pointer));
 			}
 		}
 		if ((size_t)(got > 0 ? got : 0) < want || have <= 8)
-			return at + (have > HALT_FRAME_WORDS_BEHIND
-					     ? (have - HALT_FRAME_WORDS_BEHIND) * WORD
-					     : 0);
+			return;
 		/* one more than is needed behind, for the word before a PC */
 		at += (have - HALT_FRAME_WORDS_BEHIND - 1) * WORD;
 		if (to - at <= (HALT_FRAME_WORDS_BEHIND + 1) * WORD)
 			break;
 	}
-	return at;
 }
 
 /* A signal that the kernel is delivering decides by itself what becomes of an interrupted call. */
@@ -164,18 +152,10 @@ static void look_at_thread(struct stop_job *job, const struct stopped *thread)
 		halt_regs_set(thread->tid, &regs);
 	keep_out_of_guarded(job, halt_pc(&regs));
 	note_near(job, halt_pc(&regs), halt_stack(&regs));
-	if (job->stranded &&
-	    !stranded_begin(job->stranded, thread->tid, halt_pc(&regs), halt_stack(&regs),
-			    own_stack_end(job, halt_stack(&regs), halt_thread_pointer(&regs))))
-		return;
 	add_stack(stacks, &count, halt_stack(&regs),
 		  stack_end(job, halt_stack(&regs), halt_thread_pointer(&regs)));
-	for (unsigned int i = 0; i < count; i++) {
-		uintptr_t end = scan_stack(job, stacks, &count, i, halt_thread_pointer(&regs));
-
-		stranded_stack(job->stranded, stacks[i].from, end);
-	}
-	stranded_end(job->stranded);
+	for (unsigned int i = 0; i < count; i++)
+		scan_stack(job, stacks, &count, i, halt_thread_pointer(&regs));
 }
 
 /* It matters not where it is. */
@@ -268,7 +248,7 @@ void janitor_spans_clear(struct stop_job *job)
 			change_mask(job, &job->threads[i]);
 		if (job->looks)
 			job->has_pending |= threads_has_trap(job, &job->threads[i]);
-		if (job->has_guards || job->sweep || job->stranded)
+		if (job->has_guards || job->sweep)
 			look_at_thread(job, &job->threads[i]);
 		else
 			keep_calls(job, &job->threads[i]);
@@ -625,29 +605,12 @@ static int are_all_stopped(const struct stop_job *job)
 	return (uint64_t)found.st_nlink <= count + 2;
 }
 
-/* Those whose hits are to be looked at; the others run on. */
-static int stop_some(struct stop_job *job)
-{
-	int error = 0;
-
-	for (uint32_t i = 0; i < job->stranded->count && !error; i++)
-		error = seize(job, job->stranded->of[i].tid, job->stranded->of[i].tid);
-	for (uint32_t i = 0; i < job->thread_count && !error; i++)
-		error = wait_for(job, &job->threads[i]);
-	return error;
-}
-
-/*
- * Seize and stop every thread; of `stranded` those alone. 0 or an error: -WM_E_TRACED,
- * -WM_E_STRICT, -EPERM, -ENOBUFS (room).
- */
+/* Seize and stop every thread. 0, -WM_E_TRACED, -WM_E_STRICT, -EPERM, -ENOBUFS (room). */
 static int threads_stop(struct stop_job *job)
 {
 	uint32_t waited = 0, before;
 	int error;
 
-	if (job->stranded)
-		return stop_some(job);
 	for (;;) {
 		before = waited;
 		error = seize_all(job);

@@ -9,7 +9,6 @@
 #include "arch/halt.h"
 #include "inside/detour/janitor.h"
 #include "inside/detour/return.h"
-#include "inside/detour/stranded.h"
 
 #define STOP_STACK_WORDS 4096u
 #define STOP_LIST_BYTES 32768u
@@ -35,7 +34,6 @@ struct stop_job {
 	int masks;		   /* 0, STOP_MASKS_*: what is done about SIGTRAP in them */
 	int32_t filters;	   /* seccomp's, that we are under ourselves */
 	intptr_t book_at;	   /* from a thread's pointer to its struct trap_thread */
-	struct stranded *stranded; /* hits to be looked at; NULL: none */
 	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns;	   /* for the threads to stop, if they sleep uninterruptibly */
 	uint64_t deadline_ns;	   /* if they wait for a processor */

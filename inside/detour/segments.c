@@ -24,9 +24,13 @@ const struct segment *segments_find(uintptr_t start, uintptr_t end)
 	return NULL;
 }
 
-int segments_agent(uintptr_t *start, uintptr_t *end)
+/*
+ * The range of the agent's own code: 1 and [*start, *end); 0 in a test, which links the agent's
+ * parts separately.
+ */
+static int find_agent(uintptr_t *start, uintptr_t *end)
 {
-	uintptr_t mine = (uintptr_t)segments_agent;
+	uintptr_t mine = (uintptr_t)find_agent;
 	const struct segment *segment = segments_find(mine, mine + 1);
 	const struct module *program = registry_modules();
 
@@ -52,5 +56,5 @@ int segments_is_agents(uintptr_t start, uintptr_t end)
 	if (end > (uintptr_t)__start_waymark_return_text &&
 	    start < (uintptr_t)__stop_waymark_return_text)
 		return 1;
-	return segments_agent(&first, &last) && end > first && start < last;
+	return find_agent(&first, &last) && end > first && start < last;
 }

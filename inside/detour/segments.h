@@ -13,12 +13,6 @@
 /* The segment that holds all of [start, end); NULL. */
 const struct segment *segments_find(uintptr_t start, uintptr_t end);
 
-/*
- * The range of the agent's own code: 1 and [*start, *end); 0 in a test, which links the agent's
- * parts separately.
- */
-int segments_agent(uintptr_t *start, uintptr_t *end);
-
 /* What a hit runs can't be hit itself. */
 int segments_is_agents(uintptr_t start, uintptr_t end);
 

@@ -69,6 +69,27 @@ Test(hit_signal, a_nested_hit_goes_to_a_stream_of_its_own)
 	cr_assert_eq(depths[1], 2);
 }
 
+/* Two signals, each in the middle of a hit. */
+Test(hit_signal, hit_within_a_nested_hit_is_discarded_and_counted)
+{
+	uint64_t depths[DEPTH_MAX] = { 0 };
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
+
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:pair", PAIR, 1);
+	hit_pair(0, 0);
+	set_inside(frame + 128);
+	*(volatile uintptr_t *)&writer_self->inside[1] = frame + 64;
+	hit_pair(1, 1);
+	*(volatile uintptr_t *)&writer_self->inside[1] = 0;
+	hit_pair(2, 2);
+	set_inside(0);
+	cr_assert_eq(fixture_read(0, width, count_depths, depths), 2);
+	cr_assert_eq(depths[0], 1);
+	cr_assert_eq(depths[1], 1);
+	cr_assert_eq(fixture_discarded(0), 1);
+}
+
 Test(hit_signal, a_hit_that_a_longjmp_left_is_forgotten)
 {
 	uint64_t depths[DEPTH_MAX] = { 0 };

@@ -114,43 +114,27 @@ static int is_stranded(const struct writer_stack *stack, uintptr_t frame, uintpt
 	return 1;
 }
 
-/*
- * A page is of one stack: what a jump left there is seen, while no hit of another is taken for it.
- */
-static int nest_elsewhere(struct writer *writer, uintptr_t sp)
+int writer_nest(struct writer *writer, uintptr_t sp)
 {
+	/* a page is of one stack: what a jump left there is seen, and no hit of another taken for it */
 	const struct writer_stack page = { sp & ~(uintptr_t)PAGE_LOW_BITS, PAGE_LOW_BITS + 1 };
+	int is_own = stack_has(&writer->stack, sp), first = is_own ? 0 : DEPTH_ELSEWHERE;
 
-	for (int depth = DEPTH_ELSEWHERE; depth < DEPTH_MAX; depth++) {
+	for (int depth = first; depth < first + DEPTHS; depth++) {
 		uintptr_t frame = __atomic_load_n(&writer->inside[depth], __ATOMIC_RELAXED);
 
-		if (frame && !is_stranded(&page, frame, sp))
-			continue;
-		if (__atomic_compare_exchange_n(&writer->inside[depth], &frame, sp, 0,
+		if (frame && is_stranded(is_own ? &writer->stack : &page, frame, sp))
+			__atomic_compare_exchange_n(&writer->inside[depth], &frame, 0, 0,
+						    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	}
+	for (int depth = first; depth < first + DEPTHS; depth++) {
+		uintptr_t none = 0;
+
+		if (__atomic_compare_exchange_n(&writer->inside[depth], &none, sp, 0,
 						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			return depth;
 	}
 	return -1;
-}
-
-int writer_nest(struct writer *writer, uintptr_t sp)
-{
-	int depth = 0;
-
-	if (!stack_has(&writer->stack, sp))
-		return nest_elsewhere(writer, sp);
-	while (depth < DEPTH_ELSEWHERE && writer->inside[depth]) {
-		if (is_stranded(&writer->stack, writer->inside[depth], sp)) {
-			for (int deeper = depth; deeper < DEPTH_ELSEWHERE; deeper++)
-				writer->inside[deeper] = 0;
-			break;
-		}
-		depth++;
-	}
-	if (depth == DEPTH_ELSEWHERE)
-		return -1;
-	writer->inside[depth] = sp;
-	return depth;
 }
 
 struct lane *writer_lane(struct writer *writer, unsigned int session, int depth)

@@ -12,8 +12,10 @@
  *
  * Nesting: a hit stores its stack pointer in inside[0] and clears it when it is done. A signal
  * handler that hits in between finds it set, takes inside[1] and the lanes of depth 1, which are
- * streams of their own; so no two hits ever share a page. A handler that leaves by longjmp strands
- * its value: one that is below the stack pointer of a later hit on the same stack is dead.
+ * streams of their own; so no two hits ever share a page. A hit that interrupts that one is counted
+ * as discarded. A handler that leaves by longjmp strands its value: one that is below the stack
+ * pointer of a later hit on the same stack is dead. Without a later hit it stays until the thread
+ * ends.
  *
  * Everything here may be called on the hit path: no lock, no libc, no vector registers. What may
  * run beside what:
@@ -39,9 +41,9 @@
 
 #define COUNTERS_MAX 127 /* markers whose hits are counted: the first ones armed */
 #define WRITERS_MAX 32768
-#define DEPTH_MAX 6
-#define DEPTH_ELSEWHERE                                                                            \
-	4 /* this and deeper ones are of hits on other stacks than the thread's own */
+#define DEPTHS 2	  /* of a stack: a hit, and one of a handler that interrupted it */
+#define DEPTH_ELSEWHERE 2 /* the first of hits on other stacks than the thread's own */
+#define DEPTH_MAX (DEPTH_ELSEWHERE + DEPTHS)
 #define RETURN_PLACES 64
 
 /* One stream: this thread, this depth, this session. */
