@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows and tables: the one form of all that the command shows. A table has a name and typed
+ * columns; a cursor gives its rows; render.h prints them.
+ */
+#ifndef READ_ROWS_ROW_H
+#define READ_ROWS_ROW_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define ROW_COLUMNS_MAX 40
+
+enum row_type { ROW_NULL, ROW_BOOL, ROW_U64, ROW_S64, ROW_DOUBLE, ROW_ADDRESS, ROW_TEXT };
+
+/* The unit ends the column's key in JSON and CSV: _ns, _bytes, _percent. */
+enum row_unit {
+	ROW_PLAIN,
+	ROW_COUNT,
+	ROW_NS,	   /* a duration; text has the fitting unit: "1.23 ms" */
+	ROW_TIME,  /* ns of the wall clock; text has the time of day */
+	ROW_SINCE, /* ns since the trace's begin; text has seconds: "0.000001234" */
+	ROW_BYTES, /* text has the fitting unit: "1.5 KiB" */
+	ROW_SHARE, /* percent */
+};
+
+enum row_flag {
+	ROW_DETAIL = 1, /* for programs: text tables leave the column out */
+	ROW_QUIET = 2,	/* text has '-' for 0, and leaves a column out that has nothing else */
+};
+
+struct row_column {
+	const char *name; /* in lower case, "per_second"; its title in text is "PER SECOND" */
+	enum row_type type;
+	enum row_unit unit;
+	unsigned int flags;  /* of enum row_flag */
+	const char *meaning; /* for the manual */
+};
+
+struct row_table {
+	const char *name, *meaning;
+	const struct row_column *columns;
+	unsigned int count;
+};
+
+/* A table's definition, of an array of columns. */
+#define ROW_TABLE(name, meaning, columns)                                                          \
+	{                                                                                          \
+		name, meaning, columns, sizeof(columns) / sizeof((columns)[0])                     \
+	}
+
+/* A value in a row. Text is borrowed until the next row. */
+struct row_value {
+	enum row_type type; /* of the column, or ROW_NULL */
+	union {
+		uint64_t u64; /* also of an address and a bool */
+		int64_t s64;
+		double real;
+		const char *text;
+	};
+};
+
+/* Which rows are wanted: what a reader can leave out early. 0 or NULL: all. */
+struct row_query {
+	uint64_t from_ns, to_ns; /* since the trace's begin; to_ns UINT64_MAX: to the end */
+	pid_t pid, tid;
+	const char *name; /* a glob */
+	uint64_t limit;	  /* UINT64_MAX: all */
+};
+
+/* Gives a table's rows. A reader has it as the first member of its own. */
+struct row_cursor {
+	/* Fill row[], as many as the table has columns. 1, 0 after the last, or an error. */
+	int (*next)(struct row_cursor *cursor, struct row_value *row);
+};
+
+static inline struct row_value row_null(void)
+{
+	return (struct row_value){ ROW_NULL, { 0 } };
+}
+
+static inline struct row_value row_u64(uint64_t value)
+{
+	return (struct row_value){ ROW_U64, { .u64 = value } };
+}
+
+static inline struct row_value row_s64(int64_t value)
+{
+	return (struct row_value){ ROW_S64, { .s64 = value } };
+}
+
+static inline struct row_value row_bool(int value)
+{
+	return (struct row_value){ ROW_BOOL, { .u64 = value != 0 } };
+}
+
+static inline struct row_value row_double(double value)
+{
+	return (struct row_value){ ROW_DOUBLE, { .real = value } };
+}
+
+static inline struct row_value row_address(uint64_t value)
+{
+	return (struct row_value){ ROW_ADDRESS, { .u64 = value } };
+}
+
+/* NULL becomes null. */
+static inline struct row_value row_text(const char *text)
+{
+	return text ? (struct row_value){ ROW_TEXT, { .text = text } } : row_null();
+}
+
+/* "" becomes null too. */
+static inline struct row_value row_words(const char *text)
+{
+	return row_text(text && *text ? text : NULL);
+}
+
+/* A number that is unknown at 0. */
+static inline struct row_value row_known(uint64_t value)
+{
+	return value ? row_u64(value) : row_null();
+}
+
+#endif
