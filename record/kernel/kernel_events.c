@@ -7,6 +7,7 @@
 #include "record/perf/cpus.h"
 #include "record/session/process.h"
 #include "record/session/process_trace.h"
+#include "record/session/sources.h"
 #include "record/spec/spec.h"
 #include "record/trail/live_process.h"
 #include "target/claim/limits.h"
@@ -29,14 +30,6 @@ static int is_wanted(const struct wm_session *session)
 		if (session->specs->all[i].kernel)
 			return 1;
 	return 0;
-}
-
-int kernel_is_all(const struct wm_session *session)
-{
-	for (size_t i = 0; i < session->specs->count; i++)
-		if (!session->specs->all[i].kernel)
-			return 0;
-	return session->specs->count != 0;
 }
 
 int kernel_is_of_cpus(const struct wm_session *session)
@@ -366,44 +359,10 @@ static int memory_claim(struct wm_session *session, struct kernel *kernel)
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
 
-int kernel_open(struct wm_session *session)
-{
-	struct kernel *kernel;
-	int err;
-
-	if (!is_wanted(session))
-		return 0;
-	kernel_release(session);
-	kernel = session->kernel = kernel_new(session->specs->count);
-	if (!kernel)
-		return -ENOMEM;
-	kernel->session = session;
-	err = kernel_tasks_new(&kernel->tasks, session);
-	if (!err)
-		err = scope_find(session, kernel);
-	if (!err)
-		err = kernel_claim_counters(session, kernel->pids, kernel->pid_count);
-	if (!err)
-		err = sampler_start_best(session, kernel);
-	if (!err)
-		err = memory_claim(session, kernel);
-	if (!err)
-		err = counts_start(session, kernel);
-	if (!err)
-		err = process_make(session, kernel);
-	if (!err)
-		err = events_declare(session, kernel);
-	if (err)
-		kernel_end(session);
-	return err;
-}
-
-void kernel_begin(struct wm_session *session)
+static void begin(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
 
-	if (!kernel || !kernel->process)
-		return;
 	kernel->begun_ticks = kernel_start_ticks();
 	/* first the wakes, else the first arrivals would be without */
 	if (kernel->waker)
@@ -452,7 +411,7 @@ void kernel_covered(const struct wm_session *session, struct kernel_coverage *co
 	};
 }
 
-int kernel_pump(struct wm_session *session)
+static int pump(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
 	uint64_t now_ns, before;
@@ -481,10 +440,13 @@ int kernel_pump(struct wm_session *session)
 	return err ? err : (int)(kernel->taken - before);
 }
 
-void kernel_moved(struct wm_session *session, pid_t pid)
+static int answered(struct wm_session *session, struct process *process, uint16_t request)
 {
-	if (session->kernel && session->kernel->process)
-		kernel_tasks_moved(session->kernel->tasks, pid);
+	/* detours of the process are about to be run */
+	if ((request == CONTROL_COMMIT || request == CONTROL_ADOPT) && session->kernel &&
+	    session->kernel->process)
+		kernel_tasks_moved(session->kernel->tasks, process->pid);
+	return 0;
 }
 
 void kernel_end(struct wm_session *session)
@@ -530,7 +492,7 @@ void kernel_end(struct wm_session *session)
 	kernel->process = NULL;
 }
 
-void kernel_drop(struct wm_session *session)
+static void drop(struct wm_session *session)
 {
 	struct process *process = session->kernel ? session->kernel->process : NULL;
 
@@ -544,7 +506,7 @@ void kernel_drop(struct wm_session *session)
 	process->drain = NULL;
 }
 
-void kernel_release(struct wm_session *session)
+static void release(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
 
@@ -556,3 +518,57 @@ void kernel_release(struct wm_session *session)
 	free(kernel);
 	session->kernel = NULL;
 }
+
+/* Open the events over the session's processes, or its CPUs: all or none; begin. */
+static int open_all(struct wm_session *session)
+{
+	struct kernel *kernel;
+	int err;
+
+	if (!is_wanted(session))
+		return 0;
+	release(session);
+	kernel = session->kernel = kernel_new(session->specs->count);
+	if (!kernel)
+		return -ENOMEM;
+	kernel->session = session;
+	err = kernel_tasks_new(&kernel->tasks, session);
+	if (!err)
+		err = scope_find(session, kernel);
+	if (!err)
+		err = kernel_claim_counters(session, kernel->pids, kernel->pid_count);
+	if (!err)
+		err = sampler_start_best(session, kernel);
+	if (!err)
+		err = memory_claim(session, kernel);
+	if (!err)
+		err = counts_start(session, kernel);
+	if (!err)
+		err = process_make(session, kernel);
+	if (!err)
+		err = events_declare(session, kernel);
+	if (err)
+		kernel_end(session);
+	else
+		begin(session);
+	return err;
+}
+
+static int owns(const struct spec *spec)
+{
+	return spec->kernel != NULL;
+}
+
+const struct source kernel_source = {
+	.owns = owns,
+	.has_cpus = 1,
+	.open = open_all,
+	.drop = drop,
+	.pump = pump,
+	.alive = kernel_is_of_cpus,
+	.enter = kernel_join,
+	.part = kernel_part,
+	.answered = answered,
+	.end = kernel_end,
+	.release = release,
+};

@@ -16,16 +16,6 @@
 struct kernel;
 struct wm_session;
 
-/* Whether all specs are of the kernel's. */
-int kernel_is_all(const struct wm_session *session);
-
-/*
- * Open the events over the session's processes, or its CPUs where its options name some; begin.
- * All or nothing; with the session's detail.
- */
-int kernel_open(struct wm_session *session);
-void kernel_begin(struct wm_session *session);
-
 /*
  * A process that enters while the session runs: open the same events on it, or none, and begin. It
  * may have inherited them. 0, also where there is nothing to do; an error with the session's
@@ -50,18 +40,7 @@ struct kernel_coverage {
 
 void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);
 
-/* Take the records that have come. Returns their number, or a negative error. */
-int kernel_pump(struct wm_session *session);
-
-/* Detours of the process are about to be run. */
-void kernel_moved(struct wm_session *session, pid_t pid);
-
 /* Record no more, and take the last. The store is then drained as that of a dead process. */
 void kernel_end(struct wm_session *session);
-
-/* The session could not start: nothing of it is kept. */
-void kernel_drop(struct wm_session *session);
-
-void kernel_release(struct wm_session *session);
 
 #endif

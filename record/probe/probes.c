@@ -5,6 +5,7 @@
 #include "base/name_match.h"
 #include "record/session/patience.h"
 #include "record/session/process.h"
+#include "record/session/sources.h"
 #include "target/process/loaded.h"
 #include "trace/schema.h"
 #include "trace/writer.h"
@@ -17,6 +18,7 @@
 
 #define AGENT_NAME "libwaymark-agent.so"
 #define HELD_MAX 1000000
+#define NAME_BYTES 512
 #define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
 
 /* One look at a process's modules. */
@@ -107,8 +109,8 @@ static int pending_signals_add(struct wm_session *session, const struct process 
 	return foreign_trace(session, process, added);
 }
 
-int probe_foreign(struct wm_session *session, const struct process *process,
-		  const struct control_foreign *foreign)
+static int foreign_note(struct wm_session *session, const struct process *process,
+			const struct control_foreign *foreign)
 {
 	struct probes *probes = session->probes;
 
@@ -355,14 +357,7 @@ int probe_look(struct wm_session *session, struct process *process)
 	return process->probed.is_on ? look_again_error(process, look(session, process, 0)) : 0;
 }
 
-void probe_placed(struct wm_session *session, struct process *process)
-{
-	process->probed.answered += process->done.markers + process->done.refused;
-	process->probed.steps++;
-	patience_arming(session);
-}
-
-int probe_committed(struct wm_session *session, struct process *process)
+static int committed(struct wm_session *session, struct process *process)
 {
 	if (process->probed.commits && !--process->probed.commits)
 		process->probed.pending = process->probed.answered = 0;
@@ -371,12 +366,6 @@ int probe_committed(struct wm_session *session, struct process *process)
 		return 0;
 	process->probed.is_followed = 1;
 	return look_again_error(process, look(session, process, 0));
-}
-
-void probe_seen(struct process *process)
-{
-	/* the agent answers in the order in which it reported them */
-	probed_loading_end(&process->probed);
 }
 
 /*
@@ -388,25 +377,24 @@ static int is_missing_events(const struct wm_session *session, const struct proc
 	return process->hello.forked != HELLO_SHARES || spec_count_watches(session->specs);
 }
 
-void probe_late(struct wm_session *session, struct process *process,
-		const struct control_late *late)
+static void late_note(struct wm_session *session, struct process *process, uint64_t base)
 {
 	struct probed *probed = &process->probed;
 
-	if (!late->base && !process->runs) {
+	if (!base && !process->runs) {
 		process->runs = 1;
 		session->probes->late_starts += is_missing_events(session, process);
 	}
-	for (size_t i = 0; late->base && i < probed->loading_count; i++) {
-		if (probed->loading[i].base != late->base || !probed->loading[i].is_wanted)
+	for (size_t i = 0; base && i < probed->loading_count; i++) {
+		if (probed->loading[i].base != base || !probed->loading[i].is_wanted)
 			continue;
 		probed->loading[i].is_wanted = 0;
 		session->probes->late++;
 	}
 }
 
-int probe_module(struct wm_session *session, struct process *process, uint64_t base,
-		 const char *path)
+static int module_came(struct wm_session *session, struct process *process, uint64_t base,
+		       const char *path)
 {
 	struct probed *probed = &process->probed;
 	int err, is_wanted = plan_concerns(session->specs, path, NULL);
@@ -421,12 +409,22 @@ int probe_module(struct wm_session *session, struct process *process, uint64_t b
 	return err;
 }
 
-void probe_quiet(struct process *process)
+static int module_gone(struct wm_session *session, struct process *process, uint64_t base)
 {
+	(void)session;
+	probed_forget(&process->probed, base);
+	return 0;
+}
+
+/* Nothing is placed there any more. */
+static int quiet(struct wm_session *session, struct process *process)
+{
+	(void)session;
 	process_drop_places(process);
 	process->probed.count = 0;
 	process->probed.is_on = 0;
 	process->probed.answered = 0;
+	return 0;
 }
 
 void probe_ended(struct wm_session *session, struct process *process)
@@ -437,5 +435,98 @@ void probe_ended(struct wm_session *session, struct process *process)
 	if (!process->hello.launched || process->runs)
 		return;
 	if (ticks_monotonic_ns() - process->hello_ns > GO_WAIT_NS)
-		probe_late(session, process, &(struct control_late){ 0 });
+		late_note(session, process, 0);
 }
+
+/* ---- a source ---- */
+
+static int owns(const struct spec *spec)
+{
+	return spec->request != NULL;
+}
+
+/* Fail if nothing is armed in any process because threads could not be stopped. */
+static int begin(struct wm_session *session)
+{
+	const struct process *last = NULL;
+
+	if (session->sites || spec_trail(session->specs))
+		return 0;
+	for (const struct process *p = session->processes; p; p = p->next) {
+		if (!process_is_usable(p))
+			continue;
+		if (!p->probed.refusal)
+			return 0;
+		last = p;
+	}
+	return last ? session_fail(session, last->probed.refusal, "pid %d", (int)last->pid) : 0;
+}
+
+static int message(struct wm_session *session, struct process *process,
+		   const struct link_message *message)
+{
+	const char *text = (const char *)message->body + sizeof(struct control_refused);
+	struct control_refused refused;
+	struct control_foreign foreign;
+	struct control_late late;
+	char name[NAME_BYTES];
+
+	switch (message->type) {
+	case CONTROL_REFUSED: /* markers have taken theirs */
+		memcpy(&refused, message->body, sizeof(refused));
+		return probe_refused(session, process, &refused,
+				     spec_name_of(text, name, sizeof(name)) ? "" : name);
+	case CONTROL_FOREIGN:
+		if (message->bytes < sizeof(foreign))
+			return -WM_E_PROTOCOL;
+		memcpy(&foreign, message->body, sizeof(foreign));
+		return foreign_note(session, process, &foreign);
+	case CONTROL_LATE:
+		if (message->bytes < sizeof(late))
+			return -WM_E_PROTOCOL;
+		memcpy(&late, message->body, sizeof(late));
+		late_note(session, process, late.base);
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+static int answered(struct wm_session *session, struct process *process, uint16_t request)
+{
+	session->probes->unsafe += process->done.unsafe;
+	if (request == CONTROL_COMMIT)
+		return committed(session, process);
+	if (request == CONTROL_SEEN) /* in the order in which the agent reported them */
+		probed_loading_end(&process->probed);
+	if (request == CONTROL_PLACE) {
+		process->probed.answered += process->done.markers + process->done.refused;
+		process->probed.steps++;
+		patience_arming(session);
+	}
+	return 0;
+}
+
+static void status(const struct wm_session *session, struct wm_session_status *status)
+{
+	status->held = session->probes->foreign_count;
+}
+
+static void release(struct wm_session *session)
+{
+	probes_release(session->probes);
+}
+
+const struct source probe_source = {
+	.owns = owns,
+	.has_agent = 1,
+	.ask = probe_arm,
+	.begin = begin,
+	.status = status,
+	.message = message,
+	.answered = answered,
+	.module_came = module_came,
+	.module_gone = module_gone,
+	.quiet = quiet,
+	.release = release,
+};

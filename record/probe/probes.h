@@ -89,33 +89,6 @@ uint64_t probe_next_set(struct process *process);
  */
 int probe_look(struct wm_session *session, struct process *process);
 
-/* The agent answered PLACE. */
-void probe_placed(struct wm_session *session, struct process *process);
-
-/* The agent answered COMMIT. Returns 0 or an error that ends the connection. */
-int probe_committed(struct wm_session *session, struct process *process);
-
-/*
- * The agent reports that a module was loaded: place what the specs want there. The caller sends
- * SEEN. Returns 0 or an error, also -WM_E_GONE.
- */
-int probe_module(struct wm_session *session, struct process *process, uint64_t base,
-		 const char *path);
-
-/* The agent answered SEEN: the thread that loaded the module reported first continues. */
-void probe_seen(struct process *process);
-
-/* The process continued without GO, or a thread of it without SEEN. */
-void probe_late(struct wm_session *session, struct process *process,
-		const struct control_late *late);
-
-/*
- * The agent reports that another tool's breakpoint is at an event's place, or has gone. 0 or
- * -ENOMEM.
- */
-int probe_foreign(struct wm_session *session, const struct process *process,
-		  const struct control_foreign *foreign);
-
 /* The agent refused a place. 0 or -ENOMEM. */
 int probe_refused(struct wm_session *session, struct process *process,
 		  const struct control_refused *refused, const char *name);
@@ -128,9 +101,6 @@ int probe_refused_marker(struct wm_session *session, struct process *process,
 /* Add a refusal to the session's list. Copies it. 0 or -ENOMEM. */
 int probe_refusal_add(struct wm_session *session, const struct probe_refusal *refusal);
 void probe_refusals_release(struct probe_refusals *list);
-
-/* The process is to be quiet: nothing is placed there any more. */
-void probe_quiet(struct process *process);
 
 /* The process or the recording has ended: places that are not armed will never be. */
 void probe_ended(struct wm_session *session, struct process *process);

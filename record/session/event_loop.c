@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/kernel/kernel_events.h"
-#include "record/probe/probes.h"
 #include "record/session/adopt.h"
 #include "record/session/freezer.h"
 #include "record/session/messages.h"
 #include "record/session/patience.h"
 #include "record/session/poll.h"
 #include "record/session/process.h"
+#include "record/session/sources.h"
 #include "record/session/unrecorded.h"
-#include "record/spec/cost_spec.h"
-#include "record/spec/spec.h"
-#include "record/trail/live.h"
-#include "record/watch/later.h"
-#include "record/watch/outside.h"
-#include "record/watch/watching.h"
 #include "target/claim/ledger.h"
-#include "target/process/stop_threads.h"
 #include "target/process/target.h"
 
 #include <errno.h>
@@ -25,16 +17,12 @@
 #include <waymark/error.h>
 
 #define ACCEPTS_MAX 64 /* in one step, so that a flood of connections does not block the rest */
-#define REQUEST_WAIT_MS 5000
 #define HALTED_WAIT_NS 250000000u
 /* four times as long as an agent sleeps at once (inside/runtime/lock.c) */
 #define SILENT_WAIT_NS 1000000000u
 /* longer than the agent waits for a child that stops all threads (inside/detour/janitor.c) */
 #define SILENT_PARENT_WAIT_NS 5000000000u
-#define STOPPED_WAIT_MS 500 /* how long to keep a program stopped */
-#define STRICT_TRY_NS 5000000000u
 #define MEND_NS 2000000000u /* between two checks of our claims in the ledger */
-#define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
 /*
  * A connection closed while its process lives: the process executes another program, is about to
  * die, or lost its agent's thread. Check at this interval whether it still maps its store.
@@ -150,101 +138,6 @@ int session_wait_moving(struct wm_session *session, struct process *process, int
 	return wait_for(session, process, timeout_ms, 1);
 }
 
-static int send_rules(struct wm_session *session, struct process *process, uint16_t type,
-		      int strict)
-{
-	struct control_rules rules = { .strict = (uint32_t)strict };
-	struct iovec parts[2] = { { &rules, sizeof(rules) } };
-	size_t bytes = 0;
-	char *globs;
-	int err;
-
-	if (type == CONTROL_DISARM)
-		return process_request(process, type, parts, 1);
-	for (size_t i = 0; i < session->specs->count; i++)
-		if (session->specs->all[i].glob)
-			bytes += strlen(session->specs->all[i].glob) + 1;
-	if (bytes > RULES_BYTES_MAX)
-		return -E2BIG;
-	globs = malloc(bytes + 1);
-	if (!globs)
-		return -ENOMEM;
-	parts[1] = (struct iovec){ globs, bytes };
-	bytes = 0;
-	for (size_t i = 0; i < session->specs->count; i++) {
-		if (!session->specs->all[i].glob)
-			continue;
-		rules.count++;
-		strcpy(globs + bytes, session->specs->all[i].glob);
-		bytes += strlen(session->specs->all[i].glob) + 1;
-	}
-	err = process_request(process, type, parts, 2);
-	free(globs);
-	return err;
-}
-
-/* Before the markers are armed: each spec's glob with its mask. */
-static int send_costs(struct wm_session *session, struct process *process)
-{
-	long filters = spec_costs(session->specs) ? cost_calls_try() : 0;
-	int err = 0;
-
-	for (size_t i = 0; i < session->specs->count && !err; i++) {
-		const struct spec *spec = &session->specs->all[i];
-		struct control_cost cost = { .count = 1,
-					     .kinds = spec->costs,
-					     .filters = (uint32_t)filters };
-		struct iovec parts[] = { { &cost, sizeof(cost) },
-					 { spec->glob, spec->costs ? strlen(spec->glob) + 1 : 0 } };
-
-		if (spec->costs)
-			err = process_request(process, CONTROL_COST, parts, 2);
-	}
-	return err;
-}
-
-/* Arm or disarm with all other threads stopped, so that none runs code while it changes. */
-static int change_stopped_once(struct wm_session *session, struct process *process, uint16_t type)
-{
-	struct stop *stop = NULL;
-	int err = stop_threads(process->pid, (pid_t)process->hello.agent_tid, &stop);
-
-	if (err)
-		return err;
-	session->stops++;
-	err = send_rules(session, process, type, 1);
-	if (!err)
-		err = session_wait(session, process, STOPPED_WAIT_MS);
-	stop_resume(stop);
-	session->stops--;
-	return err;
-}
-
-/*
- * A thread may have been stopped while it held the agent's lock, or while the loader unloaded a
- * module. Then the agent answers -EBUSY, or waits for that thread and does not answer. So let all
- * threads run for a while, longer each time, and try again.
- */
-static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
-{
-	uint64_t until = ticks_monotonic_ns() + STRICT_TRY_NS;
-	unsigned int pause_us = 1000;
-	int err;
-
-	for (;;) {
-		err = change_stopped_once(session, process, type);
-		if ((err != -EBUSY && err != -WM_E_AGENT_SILENT && err != -WM_E_STRICT) ||
-		    ticks_monotonic_ns() > until)
-			return err;
-		if (err == -WM_E_AGENT_SILENT)
-			session_wait(session, process, REQUEST_WAIT_MS);
-		process->error = 0;
-		usleep(pause_us);
-		if (pause_us < 50000)
-			pause_us *= 2;
-	}
-}
-
 int session_arm(struct wm_session *session, struct process *process)
 {
 	int err = 0;
@@ -254,29 +147,32 @@ int session_arm(struct wm_session *session, struct process *process)
 		return 0;
 	if (process->drain)
 		drain_share(process->drain); /* an earlier stop of the session has forbidden it */
-	err = send_costs(session, process);
-	if (!err && spec_count_markers(session->specs))
-		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
-					      : send_rules(session, process, CONTROL_ARM, 0);
-	if (!err || err == -WM_E_NO_MARKER) {
-		int more = probe_arm(session, process);
+	FOR_SOURCES(source, ask) {
+		int got = err && err != -WM_E_NO_MARKER ? err : source->ask(session, process);
 
-		err = more ? more : err;
+		err = got ? got : err;
+	}
+	return err;
+}
+
+int session_quiet_sources(struct wm_session *session, struct process *process)
+{
+	int err = 0;
+
+	FOR_SOURCES_BACK(source, quiet) {
+		int got = source->quiet(session, process);
+
+		err = err ? err : got;
 	}
 	return err;
 }
 
 int session_disarm(struct wm_session *session, struct process *process)
 {
-	int err = 0;
+	int err = session_quiet_sources(session, process);
 
-	watching_end(session, process);
 	if (process->outside)
 		return 0;
-	probe_quiet(process);
-	if (session->options.strict && process->arming == PROCESS_ARMED &&
-	    spec_count_markers(session->specs))
-		err = change_stopped(session, process, CONTROL_DISARM);
 	process->arming = PROCESS_DISARMED; /* ARMED -> DISARMED */
 	process->silence.since_ns = 0;
 	is_silent_long(process); /* all processes begin process->silence at the same time */
@@ -285,8 +181,8 @@ int session_disarm(struct wm_session *session, struct process *process)
 
 int session_let_go(struct process *process)
 {
-	if (process->outside)
-		outside_go(process);
+	FOR_SOURCES(source, go)
+		source->go(process);
 	if (!process->hello.launched || process->let_go)
 		return 0;
 	process->let_go = 1;
@@ -320,8 +216,11 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		return err;
 	adopts = adopt_ask(session, process);
 	err = adopts < 0 ? adopts : session_arm(session, process);
-	if (err || later_welcome(session, process))
+	if (err)
 		return err;
+	FOR_SOURCES(source, welcome)
+		if (source->welcome(session, process))
+			return 0;
 	return session_let_go(process);
 }
 
@@ -382,8 +281,8 @@ static int attend(struct wm_session *session, struct process *process)
 		count = messages_pump(session, process);
 	if (process->state == PROCESS_READY && !session->stops)
 		err = session_welcome(session, process);
-	if (!err)
-		err = later_attend(session, process);
+	FOR_SOURCES(source, attend)
+		err = err ? err : source->attend(session, process);
 	if (err == -WM_E_GONE)
 		count += messages_pump(session, process); /* it may have sent a reason */
 	if (process->state == PROCESS_NEW && age > HELLO_WAIT_NS)
@@ -399,10 +298,10 @@ static int attend(struct wm_session *session, struct process *process)
 
 void session_free_process(struct process *process)
 {
-	/* as after a hang-up: first the connection, then the watches */
+	/* as after a hang-up: first the connection, then what needed it */
 	link_release(&process->link);
-	watching_drop(process);
-	outside_free(process);
+	FOR_SOURCES(source, forget)
+		source->forget(process);
 	process_free(process);
 }
 
@@ -436,9 +335,23 @@ static void mend_claims(struct wm_session *session)
 	ledger_mend(session->ledger);
 }
 
+int session_pump_sources(struct wm_session *session)
+{
+	int count = 0;
+
+	FOR_SOURCES(source, pump) {
+		int got = source->pump(session);
+
+		if (got < 0 && !session->trace_error)
+			session->trace_error = got;
+		count += got > 0;
+	}
+	return count;
+}
+
 int session_step(struct wm_session *session, int timeout_ms)
 {
-	int count, trails, kernel;
+	int count;
 
 	/* steps may be nested, as strict arming waits; the outer ones still use their processes */
 	session->in_step++;
@@ -446,14 +359,8 @@ int session_step(struct wm_session *session, int timeout_ms)
 	count = session_accept(session);
 	for (struct process *p = session->processes; p; p = p->next)
 		count += attend(session, p);
-	kernel = kernel_pump(session);
-	if (kernel < 0 && !session->trace_error)
-		session->trace_error = kernel;
-	count += kernel > 0;
+	count += session_pump_sources(session);
 	count += drain_session_all(session);
-	trails = live_pump(session);
-	if (trails < 0 && !session->trace_error)
-		session->trace_error = trails;
 	if (--session->in_step == 0) {
 		if (session->running)
 			unrecorded_look(session, 0);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* How processes enter a session: by attach or by launch. */
-#include "record/kernel/kernel_events.h"
 #include "record/session/process.h"
-#include "record/trail/live.h"
+#include "record/session/sources.h"
 #include "record/trail/soft/soft_leave.h"
-#include "record/watch/outside.h"
 #include "target/claim/limits.h"
 #include "target/process/agentpath.h"
 #include "target/process/call.h"
@@ -80,6 +78,33 @@ static struct process *find_process(struct wm_session *session, pid_t pid)
 	return NULL;
 }
 
+static int enter(struct wm_session *session, pid_t pid)
+{
+	int err = 0;
+
+	FOR_SOURCES(source, enter)
+		err = err ? err : source->enter(session, pid);
+	return err;
+}
+
+static void part(struct wm_session *session)
+{
+	FOR_SOURCES(source, part)
+		source->part(session);
+}
+
+/* 1: no source can without an agent. */
+static int attach_alone(struct wm_session *session, pid_t pid, int error)
+{
+	FOR_SOURCES(source, attach) {
+		int got = source->attach(session, pid, error);
+
+		if (got <= 0)
+			return got;
+	}
+	return 1;
+}
+
 static int attach_once(struct wm_session *session, pid_t pid)
 {
 	struct listener *listener = NULL;
@@ -103,14 +128,23 @@ static int attach_once(struct wm_session *session, pid_t pid)
 	process->invited = 1;
 	process->listener = listener;
 	/* first, as in wm_session_start() */
-	err = kernel_join(session, pid);
+	err = enter(session, pid);
 	if (!err)
 		err = wait_opened(session, process);
 	if (err) {
-		kernel_part(session);
+		part(session);
 		process_hang_up(process, -WM_E_GONE);
 		process->invited = 0; /* let session_step() forget it */
 	}
+	return err;
+}
+
+static int admit(struct wm_session *session, struct launch_options *launch)
+{
+	int err = 0;
+
+	FOR_SOURCES(source, admit)
+		err = err ? err : source->admit(session, launch);
 	return err;
 }
 
@@ -134,7 +168,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	struct session_call call SESSION_CALL = session_call_begin();
 	struct target target;
 	char words[256] = "";
-	int err = pid > 0 ? session_call_refused(session) : -EINVAL;
+	int err = pid > 0 ? session_call_refused(session) : -EINVAL, alone;
 
 	if (!err)
 		err = check_limits(session);
@@ -142,18 +176,17 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		return err;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
-	if (live_is_all(session))
-		return live_attach(session, pid);
 	if (find_process(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
-	if (outside_is_all(session))
-		return outside_attach(session, pid, 0);
+	alone = attach_alone(session, pid, 0);
+	if (alone <= 0)
+		return alone;
 	/* an engine runs copies of the code that an agent would change */
 	err = soft_leave_check(pid, (struct detail){ words, sizeof(words) });
 	if (err)
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
-	err = live_joins(session);
+	err = admit(session, NULL);
 	if (err)
 		return err;
 	err = attach_once(session, pid);
@@ -163,7 +196,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		session_step(session, 5);
 		err = attach_once(session, pid);
 	}
-	return outside_serves(session, err) ? outside_attach(session, pid, err) : err;
+	alone = err ? attach_alone(session, pid, err) : 1;
+	return alone > 0 ? err : alone;
 }
 
 /*
@@ -229,26 +263,15 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 	return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
 }
 
-static int start_under(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
-		       const struct launch_options *options)
-{
-	struct launch_environment environment;
-	int err = launch_environment_make(&environment, options);
-
-	*pid = err ? err : live_launch_with(session, path, argv, environment.list);
-	launch_environment_release(&environment);
-	return *pid < 0 ? *pid : 0;
-}
-
 static int start(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
 		 const struct launch_options *options)
 {
 	int err;
 
-	if (live_launches(session)) {
-		err = start_under(session, pid, path, argv, options);
-		if (!err || !live_falls_back(session, err))
-			return err;
+	FOR_SOURCES(source, start) {
+		*pid = source->start(session, path, argv, options);
+		if (*pid)
+			return *pid < 0 ? *pid : 0;
 	}
 	err = launch_start(pid, path, argv, options);
 	return err ? session_fail(session, err, "%s", path) : 0;
@@ -268,18 +291,20 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 		err = check_limits(session);
 	if (err)
 		return err;
-	if (live_is_all(session))
-		return live_launch(session, argv);
 	err = program_find(&program, argv[0]);
-	if (outside_serves(session, err) || (!err && outside_is_all(session)))
-		return outside_launch(session, program.path, argv, err);
+	FOR_SOURCES(source, launch) {
+		pid = source->launch(session, program.path, argv, err);
+		if (pid)
+			return pid;
+	}
 	/* it is linked with libwaymark-agent.a, which connects by itself */
 	if (err == -WM_E_STATIC_PROGRAM && program.has_agent)
 		err = 0;
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
-	err = live_ready(session);
+	options = (struct launch_options){ .prearm = session->options.prearm };
+	err = admit(session, &options);
 	if (err)
 		return err;
 	err = session_listen(session, getpid(), geteuid(), &listener);
@@ -292,22 +317,18 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	if (!more)
 		return -ENOMEM;
 	session->launched = more;
-	options = (struct launch_options){
-		.agent = agent,
-		.tool = listener->path,
-		.prearm = session->options.prearm,
-		.is_traced = live_is_wanted(session) || session->live->is_elsewhere,
-	};
+	options.agent = agent;
+	options.tool = listener->path;
 	err = start(session, &pid, program.path, argv, &options);
 	if (err)
 		return err;
 	session->launched[session->launched_count++] = pid;
-	err = kernel_join(session, pid);
+	err = enter(session, pid);
 	if (!err)
 		err = wait_launched(session, pid, program.path);
 	if (!err)
 		return pid;
-	kernel_part(session);
+	part(session);
 	/* the launch fails, so leave no program behind; it has hardly run, if at all */
 	session->launched_count--;
 	kill(pid, SIGKILL);

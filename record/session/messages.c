@@ -2,19 +2,14 @@
 #include "record/session/messages.h"
 
 #include "record/drain/watermark.h"
-#include "record/kernel/kernel_events.h"
-#include "record/probe/probes.h"
 #include "record/session/adopt.h"
 #include "record/session/process.h"
 #include "record/session/process_trace.h"
+#include "record/session/sources.h"
 #include "record/session/stopper.h"
 #include "record/session/unrecorded.h"
 #include "record/spec/names.h"
 #include "record/spec/spec.h"
-#include "record/trail/live.h"
-#include "record/watch/later.h"
-#include "record/watch/outside.h"
-#include "record/watch/watching.h"
 #include "target/process/program.h"
 
 #include <errno.h>
@@ -128,85 +123,18 @@ static int take_event(struct wm_session *session, struct process *process,
 	return err ? err : process_trace_event(session, process, &head, text);
 }
 
-/* Copy "FILE:LINE" of a site's text (abi/site.h) to place[]; "" if it has none. */
-static void place_of(const char *text, char *place, size_t bytes)
-{
-	const char *file = text, *line, *end;
-
-	place[0] = 0;
-	for (int i = 0; file && i < 3; i++) {
-		file = strchr(file, '\n');
-		file = file ? file + 1 : NULL;
-	}
-	line = file ? strchr(file, '\n') : NULL;
-	end = line ? strchr(line + 1, '\n') : NULL;
-	if (end)
-		snprintf(place, bytes, "%.*s:%.*s", (int)(line - file), file, (int)(end - line - 1),
-			 line + 1);
-}
-
-static int take_refused(struct wm_session *session, struct process *process,
-			const struct link_message *message)
-{
-	struct control_refused head;
-	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
-	char detail[2 * NAME_BYTES + 16];
-	const char *text, *second, *cause;
-
-	if (message->bytes <= sizeof(head))
-		return -WM_E_PROTOCOL;
-	memcpy(&head, message->body, sizeof(head));
-	text = (const char *)message->body + sizeof(head);
-	if (text[0] && text[1] == 'd')
-		return probe_refused(session, process, &head,
-				     spec_name_of(text, name, sizeof(name)) ? "" : name);
-	if (spec_name_of(text, name, sizeof(name)))
-		return 0;
-	/* a refused marker matches its spec all the same; the session's detail has the reason */
-	/* it counts as armed under another tool's breakpoint: that is no error of the spec */
-	spec_count_match(session->specs, name, head.error == -WM_E_SITE_CHANGED);
-	place_of(text, place, sizeof(place));
-	second = text + strlen(text) + 1;
-	other[0] = 0;
-	if (head.error == -WM_E_FIELD_TYPES &&
-	    second < (const char *)message->body + message->bytes)
-		place_of(second, other, sizeof(other));
-	snprintf(detail, sizeof(detail), "%s%s%s", place, other[0] ? " and " : "", other);
-	cause = head.error == -E2BIG ? "its fields and counts are more than 16"
-				     : wm_error_text(head.error);
-	if (head.address)
-		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,
-			     (unsigned long long)head.address, cause);
-	else
-		session_fail(session, head.error, "%s at %s: %s", name, detail, cause);
-	return probe_refused_marker(session, process, &head, name, detail);
-}
-
-static int take_marker(struct wm_session *session, const struct link_message *message)
-{
-	char name[NAME_BYTES];
-
-	if (message->bytes <= sizeof(struct control_marker))
-		return -WM_E_PROTOCOL;
-	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name,
-			 sizeof(name)))
-		return 0;
-	return name_list_add(session->names, name);
-}
-
 /*
- * A thread may be in the loader until SEEN. If there are watches, later_attend() sends that.
- * Returns 0 or an error that ends the connection.
+ * A thread may be in the loader until SEEN. Returns 0 or an error that ends the connection.
  */
 static int module_came(struct wm_session *session, struct process *process, uint64_t base,
 		       const char *path)
 {
 	struct control_seen seen = { .base = base };
 	struct iovec part = { &seen, sizeof(seen) };
-	int err = probe_module(session, process, base, path);
+	int err = 0;
 
-	if (!err)
-		err = later_module_came(session, process, base);
+	FOR_SOURCES(source, module_came)
+		err = err ? err : source->module_came(session, process, base, path);
 	if (err > 0)
 		return 0;
 	if (!err)
@@ -217,8 +145,11 @@ static int module_came(struct wm_session *session, struct process *process, uint
 /* Even the same file at that base will be another module. */
 static int module_gone(struct wm_session *session, struct process *process, uint64_t base)
 {
-	probed_forget(&process->probed, base);
-	return watching_module_gone(session, process, base);
+	int err = 0;
+
+	FOR_SOURCES(source, module_gone)
+		err = err ? err : source->module_gone(session, process, base);
+	return err;
 }
 
 static int take_module(struct wm_session *session, struct process *process,
@@ -279,7 +210,6 @@ static int take_done(struct wm_session *session, struct process *process,
 		process->error = process->done.error;
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;
-	session->probes->unsafe += process->done.unsafe;
 	if (type == CONTROL_LEAVE && !process->done.error)
 		process->arming = PROCESS_QUIET; /* any -> QUIET */
 	/* if it was armed again meanwhile, the answer says nothing of that */
@@ -288,65 +218,15 @@ static int take_done(struct wm_session *session, struct process *process,
 	/* its resource limits allow no store */
 	if (type == CONTROL_OPEN && process->done.error && session->running)
 		unrecorded_add(session, process->pid, process->exe, process->done.error, "");
-	if (type == CONTROL_COMMIT || type == CONTROL_ADOPT)
-		kernel_moved(session, process->pid);
-	if (type == CONTROL_ADOPT)
-		return adopt_answered(session, process);
 	if (type == CONTROL_GO)
 		process->runs = 1;
-	else if (type == CONTROL_PLACE)
-		probe_placed(session, process);
-	else if (type == CONTROL_SEEN)
-		probe_seen(process);
-	return type == CONTROL_COMMIT ? probe_committed(session, process) : 0;
-}
+	FOR_SOURCES(source, answered) {
+		int err = source->answered(session, process, type);
 
-static int take_late(struct wm_session *session, struct process *process,
-		     const struct link_message *message)
-{
-	struct control_late late;
-
-	if (message->bytes < sizeof(late))
-		return -WM_E_PROTOCOL;
-	memcpy(&late, message->body, sizeof(late));
-	probe_late(session, process, &late);
-	return 0;
-}
-
-static int take_foreign(struct wm_session *session, const struct process *process,
-			const struct link_message *message)
-{
-	struct control_foreign held;
-
-	if (message->bytes < sizeof(held))
-		return -WM_E_PROTOCOL;
-	memcpy(&held, message->body, sizeof(held));
-	return probe_foreign(session, process, &held);
-}
-
-static int take_watch_table(struct wm_session *session, struct process *process,
-			    const struct link_message *message)
-{
-	struct control_watch_table table;
-
-	if (message->bytes < sizeof(table))
-		return -WM_E_PROTOCOL;
-	memcpy(&table, message->body, sizeof(table));
-	process->kept_at = table.kept_at;
-	live_keep_at(session, process);
-	return watching_table(process, message->fd, table.bytes);
-}
-
-static int take_watch_lost(struct wm_session *session, struct process *process,
-			   const struct link_message *message)
-{
-	struct control_watch_lost lost;
-
-	if (message->bytes < sizeof(lost))
-		return -WM_E_PROTOCOL;
-	memcpy(&lost, message->body, sizeof(lost));
-	watching_lost(session, process, lost.error);
-	return 0;
+		if (err)
+			return err;
+	}
+	return type == CONTROL_ADOPT ? adopt_answered(session, process) : 0;
 }
 
 static int obey(struct wm_session *session, struct process *process,
@@ -363,41 +243,21 @@ static int obey(struct wm_session *session, struct process *process,
 		return take_store(session, process, message);
 	case CONTROL_EVENT:
 		return take_event(session, process, message);
-	case CONTROL_REFUSED:
-		return take_refused(session, process, message);
-	case CONTROL_MARKER:
-		return take_marker(session, message);
 	case CONTROL_MODULE:
 		return take_module(session, process, message);
-	case CONTROL_FOREIGN:
-		return take_foreign(session, process, message);
-	case CONTROL_LATE:
-		return take_late(session, process, message);
 	case CONTROL_STOPPER:
 		stopper_take(process, message->fd);
 		return 0;
-	case CONTROL_WATCH_TABLE:
-		return take_watch_table(session, process, message);
-	case CONTROL_WATCH_LOST:
-		return take_watch_lost(session, process, message);
 	default:
-		return 0;
+		break;
 	}
-}
+	FOR_SOURCES(source, message) {
+		int err = source->message(session, process, message);
 
-/* Without an agent, hits come instead of messages. */
-static int pump_outside(struct wm_session *session, struct process *process)
-{
-	int count = 0, err = outside_pump(session, process, &count);
-
-	if (err == -WM_E_GONE) {
-		/* take its last hits before the store is drained for the last time */
-		watching_end(session, process);
-	} else if (err) {
-		watching_lost(session, process, err);
-		process_hang_up(process, -WM_E_GONE);
+		if (err <= 0)
+			return err;
 	}
-	return count;
+	return 0;
 }
 
 int messages_pump(struct wm_session *session, struct process *process)
@@ -408,8 +268,10 @@ int messages_pump(struct wm_session *session, struct process *process)
 	/* handling a message may step the session: meanwhile the next messages wait */
 	if (process->state >= PROCESS_HUNG_UP || process->is_pumped)
 		return 0;
-	if (process->outside)
-		return pump_outside(session, process);
+	/* without an agent there are no messages */
+	FOR_SOURCES(source, take)
+		if (process->outside)
+			return source->take(session, process);
 	process->is_pumped = 1;
 	while (count < MESSAGES_MAX && (err = link_receive(&process->link, &message)) > 0) {
 		count++;

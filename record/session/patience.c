@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/session/patience.h"
 
-#include "record/kernel/kernel_events.h"
 #include "record/session/process.h"
 #include "record/session/session.h"
 #include "record/spec/spec.h"
@@ -75,13 +74,9 @@ int patience_is_over(const struct wm_session *session)
 
 int patience_beat(struct wm_session *session, const struct session_progress *progress)
 {
-	int err;
-
 	if (is_due(session)) {
 		beat(session, progress);
-		err = kernel_pump(session);
-		if (err < 0 && !session->trace_error)
-			session->trace_error = err;
+		session_pump_sources(session);
 		for (struct process *p = session->processes; p; p = p->next)
 			if (p->drain)
 				drain_session_aside(session, p);

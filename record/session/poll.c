@@ -8,7 +8,7 @@
 #include "record/session/poll.h"
 
 #include "record/session/process.h"
-#include "record/trail/live.h"
+#include "record/session/sources.h"
 #include "target/process/pollable.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static int poll_list(struct wm_session *session)
 		count++;
 	for (struct process *p = session->processes; p; p = p->next)
 		count += 2;
-	count += live_waits(session, NULL, 0);
+	count += sources_wait(session, NULL, 0);
 	list = realloc(session->polls, (count + 1) * sizeof(*list)); /* and session->wake */
 	if (!list)
 		return -ENOMEM;
@@ -46,7 +46,7 @@ static int poll_list(struct wm_session *session)
 		if (is_watched(p))
 			list[at++] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
 	}
-	at += live_waits(session, list + at, count - at);
+	at += sources_wait(session, list + at, count - at);
 	list[at] = (struct pollfd){ .fd = session->wake, .events = POLLIN };
 	return (int)at + 1;
 }
@@ -183,7 +183,7 @@ void session_poll(struct wm_session *session, uint64_t wait_ns)
 	struct timespec timeout = { .tv_sec = (time_t)(wait_ns / 1000000000u),
 				    .tv_nsec = (long)(wait_ns % 1000000000u) };
 	/* trails come and go and are few, so they are not in the epoll descriptor */
-	int has_trails = live_waits(session, NULL, 0) > 0;
+	int has_trails = sources_wait(session, NULL, 0) > 0;
 	struct pollfd any = { .fd = has_trails && !session->pollable ? -1 : gather_all(session),
 			      .events = POLLIN };
 	int count, ready;

@@ -139,6 +139,9 @@ int session_wait(struct wm_session *session, struct process *process, int timeou
  */
 int session_wait_moving(struct wm_session *session, struct process *process, int timeout_ms);
 
+/* Take what has come to the sources. Returns how many had something. */
+int session_pump_sources(struct wm_session *session);
+
 /* Have the caller's descriptor tick while there may be news that no descriptor reports. */
 void session_pollable_update(struct wm_session *session);
 
@@ -188,6 +191,9 @@ int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct list
 int session_arm(struct wm_session *session, struct process *process);
 int session_disarm(struct wm_session *session, struct process *process);
 int session_let_go(struct process *process);
+
+/* Nothing is armed there any more, but by its agent. Returns the first error. */
+int session_quiet_sources(struct wm_session *session, struct process *process);
 
 /* Whether no process can write to this store any more. */
 int session_is_final(const struct wm_session *session, struct process *process);

@@ -2,12 +2,12 @@
 /* Open and close a session; before it starts: what it records, and where to. */
 #include "base/notify.h"
 #include "record/drain/watermark.h"
-#include "record/kernel/kernel_events.h"
 #include "record/probe/probes.h"
 #include "record/session/event_reader.h"
 #include "record/session/patience.h"
 #include "record/session/process.h"
 #include "record/session/process_trace.h"
+#include "record/session/sources.h"
 #include "record/session/unrecorded.h"
 #include "record/session/use.h"
 #include "record/spec/names.h"
@@ -266,8 +266,8 @@ void wm_session_close(struct wm_session *session)
 		*at = p->next;
 		session_free_process(p);
 	}
-	live_release(session);
-	kernel_release(session);
+	FOR_SOURCES_BACK(source, release)
+		source->release(session);
 	watermark_free(session->watermark);
 	reader_drop(session);
 	if (session->agent_link[0])
@@ -278,8 +278,6 @@ void wm_session_close(struct wm_session *session)
 		tool_socket_listener_free(session->listeners);
 		session->listeners = next;
 	}
-	probes_release(session->probes);
-	watched_list_release(session->watched);
 	unrecorded_release(session->unrecorded);
 	spec_list_release(session->specs);
 	name_list_release(session->names);

@@ -1,32 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Start a session, and report what could not be armed. */
-#include "target/process/call.h"
-#include "record/kernel/kernel_events.h"
-#include "record/trail/live.h"
 #include "record/probe/probes.h"
 #include "record/session/process.h"
-#include "target/process/target.h"
+#include "record/session/sources.h"
 #include "record/spec/spec.h"
-#include "record/watch/watching.h"
+#include "target/process/call.h"
 #include "trace/writer.h"
 
 #include <errno.h>
 #include <string.h>
 #include <waymark/error.h>
-
-/* If a spec has matched nothing, ask which markers exist, for "did you mean" hints. */
-static int ask_names(struct wm_session *session, struct process *process)
-{
-	for (size_t i = 0; i < session->specs->count; i++) {
-		if (!session->specs->all[i].glob || session->specs->all[i].matches)
-			continue;
-		if (process->named || process_request(process, CONTROL_LIST, NULL, 0))
-			return 0;
-		process->named = 1;
-		return session_wait(session, process, ANSWER_WAIT_MS);
-	}
-	return 0;
-}
 
 /* Wait until the process has armed its markers and probes. */
 static int wait_armed(struct wm_session *session, struct process *process)
@@ -49,38 +32,16 @@ static int wait_armed(struct wm_session *session, struct process *process)
 	return 0;
 }
 
-/* Arm the process's watches and trail, and let it run. */
+/* Arm in the process what waits for that, and let it run. */
 static int start_process(struct wm_session *session, struct process *process)
 {
-	int err;
+	FOR_SOURCES(source, arm) {
+		int err = source->arm(session, process);
 
-	ask_names(session, process);
-	process->error = 0;
-	err = watching_arm(session, process);
-	if (err == -WM_E_GONE)
-		return 0;
-	if (!err)
-		err = live_join(session, process);
-	if (err)
-		return err;
-	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
-}
-
-/* If nothing is armed in any process because threads could not be stopped, fail; else return 0. */
-static int fail_unarmed(struct wm_session *session)
-{
-	const struct process *last = NULL;
-
-	if (session->sites || live_is_wanted(session))
-		return 0;
-	for (const struct process *p = session->processes; p; p = p->next) {
-		if (!process_is_usable(p))
-			continue;
-		if (!p->probed.refusal)
-			return 0;
-		last = p;
+		if (err)
+			return err == -WM_E_GONE ? 0 : err;
 	}
-	return last ? session_fail(session, last->probed.refusal, "pid %d", (int)last->pid) : 0;
+	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
 }
 
 /* If a spec without a glob has nothing to record in any process, fail; else return 0. */
@@ -104,32 +65,17 @@ static int fail_unmatched(struct wm_session *session)
 	return 0;
 }
 
-/* Tell the trace's readers what a killed recorder takes with it. */
-static int note_in_memory(struct wm_session *session)
-{
-	const struct trail_request *trail = spec_trail(session->specs);
-	int err = 0;
-
-	if (!session->writer)
-		return 0;
-	if (session->options.policy == WM_POLICY_CYCLIC)
-		err = trace_in_memory_add(session->writer, "events");
-	else if (trail && trail->last_bytes)
-		err = trace_in_memory_add(session->writer, "branches");
-	return err ? session_fail(session, err, "%s", session->dir) : 0;
-}
-
 /* Refuse specs of a process without a process, and CPUs for which there is no event. */
 static int check_scope(struct wm_session *session)
 {
-	int has_process = session->processes || session->live->processes;
+	int has_process = session->processes || sources_alive(session);
 	const struct spec *other = NULL;
 	size_t others = 0;
 
 	if (!session->options.cpus)
 		return 0;
 	for (size_t i = 0; i < session->specs->count; i++)
-		if (!session->specs->all[i].kernel) {
+		if (!source_of(&session->specs->all[i])->has_cpus) {
 			other = &session->specs->all[i];
 			others++;
 		}
@@ -155,19 +101,20 @@ int wm_session_start(struct wm_session *session)
 	if (!session->specs->count)
 		return session_fail(session, -WM_E_SPEC, "no event was added");
 	err = check_scope(session);
-	if (!err)
-		err = live_keep_ready(session);
-	if (!err)
-		err = note_in_memory(session);
+	FOR_SOURCES(source, prepare)
+		err = err ? err : source->prepare(session);
+	/* what a killed recorder takes with it */
+	if (!err && session->writer && session->options.policy == WM_POLICY_CYCLIC) {
+		err = trace_in_memory_add(session->writer, "events");
+		err = err ? session_fail(session, err, "%s", session->dir) : 0;
+	}
 	if (err)
 		return err;
 	session->detail[0] = 0;
 	session->running = 1;
 	session->is_end_told = 0;
-	/* before the rest, so that there are switches for all that threads record */
-	first = kernel_open(session);
-	if (!first)
-		kernel_begin(session);
+	FOR_SOURCES(source, open)
+		first = first ? first : source->open(session);
 	/* request all first, so that the processes arm at the same time */
 	for (struct process *p = session->processes; p && !first; p = p->next) {
 		if (!process_is_usable(p))
@@ -185,15 +132,14 @@ int wm_session_start(struct wm_session *session)
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
 			first = start_process(session, p);
-	if (!first)
-		first = fail_unarmed(session);
-	if (!first)
-		first = live_start(session);
+	FOR_SOURCES(source, begin)
+		first = first ? first : source->begin(session);
 	if (first) {
 		char detail[DETAIL_BYTES];
 
 		memcpy(detail, session->detail, sizeof(detail));
-		kernel_drop(session);
+		FOR_SOURCES(source, drop)
+			source->drop(session);
 		wm_session_stop(session);
 		memcpy(session->detail, detail, sizeof(detail));
 	} else if (!session->started_ns) {

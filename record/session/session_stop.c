@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Stop a session: make its processes quiet, and complete its trace. */
-#include "record/kernel/kernel_events.h"
 #include "record/session/process.h"
+#include "record/session/sources.h"
 #include "record/session/unrecorded.h"
 #include "record/session/use.h"
-#include "record/trail/live.h"
-#include "record/watch/figures.h"
-#include "record/watch/watching.h"
 #include "target/process/call.h"
 #include "trace/writer.h"
 
@@ -48,8 +45,10 @@ static void note_length(struct wm_session *session)
 
 static int close_trace(struct wm_session *session)
 {
-	int err = figures_write(session->watched, session->writer), copied, closed;
+	int err = 0, copied, closed;
 
+	FOR_SOURCES(source, results)
+		err = err ? err : source->results(session);
 	for (size_t i = 0; i < session->unrecorded->count; i++) {
 		const struct unrecorded *one = &session->unrecorded->all[i];
 		char reason[PATH_MAX + 256];
@@ -169,8 +168,14 @@ int wm_session_stop(struct wm_session *session)
 		return err;
 	if (session->running)
 		unrecorded_look(session, 1);
-	first = end_all(session, live_stop(session));
-	kernel_end(session); /* last, so that there are switches for all that threads recorded */
+	first = 0;
+	FOR_SOURCES_BACK(source, leave) {
+		err = source->leave(session);
+		first = first ? first : err;
+	}
+	first = end_all(session, first);
+	FOR_SOURCES_BACK(source, end)
+		source->end(session);
 	/*
 	 * an agent that did not answer is stopped or hangs in a hit: its committed events are whole
 	 */
@@ -178,7 +183,7 @@ int wm_session_stop(struct wm_session *session)
 		if (p->drain && session->writer)
 			drain_session_finish(session, p);
 		else /* it may have ended, and be unread: its hits count, below */
-			watching_end(session, p);
+			session_quiet_sources(session, p);
 	}
 	if (session->writer)
 		note_length(session);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes of a session are alive, and its counts. */
-#include "record/kernel/kernel_events.h"
-#include "record/probe/probes.h"
 #include "record/session/event_reader.h"
 #include "record/session/life.h"
 #include "record/session/process.h"
 #include "record/session/session.h"
-#include "record/trail/live.h"
+#include "record/session/sources.h"
 #include "target/process/call.h"
 
 #include <errno.h>
@@ -48,7 +46,7 @@ int session_alive(const struct wm_session *session)
 		count += p->state < PROCESS_HUNG_UP ||
 			 (p->state == PROCESS_HUNG_UP && p->drain && !p->is_kernel &&
 			  (session->writer || !session_is_final(session, p)));
-	return count + live_count(session) + kernel_is_of_cpus(session);
+	return count + sources_alive(session);
 }
 
 int session_awaited(const struct wm_session *session)
@@ -67,8 +65,8 @@ int session_running(const struct wm_session *session)
 
 	for (const struct process *p = session->processes; p; p = p->next)
 		count += p->state < PROCESS_HUNG_UP && !process_is_dead(p) &&
-			 !live_has(session, p->pid);
-	return count + live_running(session);
+			 !sources_running(session, p->pid);
+	return count + sources_running(session, 0);
 }
 
 int session_has_unread(const struct wm_session *session)
@@ -92,7 +90,6 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 {
 	struct session_call call SESSION_CALL = session_call_begin();
 	struct wm_session_status now = { 0 };
-	struct live_counts trails;
 	struct drain_counts counts;
 
 	if (!session || !status || status->size < sizeof(status->size))
@@ -102,20 +99,11 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 	now.size = status->size;
 	now.processes = (uint32_t)session_alive(session);
 	now.processes_ever = session->processes_ever + session->past.children;
-	live_counts(session, &trails);
-	now.trail_instructions = trails.instructions;
-	now.trail_blocks = trails.blocks;
-	now.trail_lost = trails.lost;
-	now.trail_threads = trails.threads;
-	now.trail_processes = trails.processes;
-	now.trail_unfollowed = trails.unfollowed;
-	now.trail_unwritten = trails.unwritten;
-	now.trail_unwritten_threads = trails.unwritten_threads;
-	now.trail_words_bytes = trails.words * sizeof(uint32_t);
+	FOR_SOURCES(source, status)
+		source->status(session, &now);
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;
-	now.held = session->probes->foreign_count;
 	now.recorded = session->past.recorded;
 	now.discarded = session->past.discarded;
 	now.bytes = session->past.bytes;

@@ -6,13 +6,11 @@
 #include "target/process/agentpath.h"
 #include "target/process/descendants.h"
 #include "target/process/ticks.h"
-#include "record/kernel/kernel_events.h"
 #include "record/session/messages.h"
 #include "record/session/process.h"
 #include "target/process/program.h"
-#include "record/session/session.h"
+#include "record/session/sources.h"
 #include "target/process/target.h"
-#include "record/watch/watching.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -349,7 +347,8 @@ void unrecorded_add_dropped(struct wm_session *session, struct process *process,
 		program = *target.exe ? target.exe : target.comm;
 	if (session->running || session->is_ending)
 		unrecorded_add(session, process->pid, program, error, words);
-	watching_lost(session, process, error);
+	FOR_SOURCES(source, lost)
+		source->lost(session, process, error);
 }
 
 static void look_at(struct wm_session *session, pid_t pid)
@@ -442,7 +441,7 @@ void unrecorded_look(struct wm_session *session, int now)
 	uint64_t began_ns = ticks_monotonic_ns(), before_ns, took_ns;
 
 	/* without an agent there is nothing that children could lack */
-	if (session->options.follow == WM_FOLLOW_NONE || kernel_is_all(session))
+	if (session->options.follow == WM_FOLLOW_NONE || !sources_need_agent(session))
 		return;
 	if (now)
 		take_reports(session);

@@ -514,21 +514,14 @@ int live_count(const struct wm_session *session)
 	return count;
 }
 
-int live_running(const struct wm_session *session)
+int live_running(const struct wm_session *session, pid_t pid)
 {
 	int count = 0;
 
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
-		count += !p->is_over && target_state_lives(target_thread_state(p->pid, p->pid));
+		count += !p->is_over && (!pid || p->pid == pid) &&
+			 target_state_lives(target_thread_state(p->pid, p->pid));
 	return count;
-}
-
-int live_has(const struct wm_session *session, pid_t pid)
-{
-	for (const struct live_process *p = session->live->processes; p; p = p->next)
-		if (!p->is_over && p->pid == pid)
-			return 1;
-	return 0;
 }
 
 /*

@@ -181,11 +181,8 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 /* How many processes are still recorded. */
 int live_count(const struct wm_session *session);
 
-/* How many of these have not ended: the tracer may lag behind. */
-int live_running(const struct wm_session *session);
-
-/* Whether the process is being recorded. */
-int live_has(const struct wm_session *session, pid_t pid);
+/* How many of these have not ended: the tracer may lag behind. pid not 0: of that alone. */
+int live_running(const struct wm_session *session, pid_t pid);
 
 void live_counts(const struct wm_session *session, struct live_counts *counts);
 

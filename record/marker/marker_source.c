@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+/* Markers as a source: the agent arms what globs match, and each module that comes. */
+#include "record/probe/probes.h"
+#include "record/session/process.h"
+#include "record/session/sources.h"
+#include "record/spec/cost_spec.h"
+#include "record/spec/spec.h"
+#include "target/process/stop_threads.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define REQUEST_WAIT_MS 5000
+#define STOPPED_WAIT_MS 500 /* how long to keep a program stopped */
+#define STRICT_TRY_NS 5000000000u
+#define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
+#define NAME_BYTES 512
+
+static int owns(const struct spec *spec)
+{
+	return spec->glob != NULL;
+}
+
+/* ---- arming ---- */
+
+static int send_rules(struct wm_session *session, struct process *process, uint16_t type,
+		      int strict)
+{
+	struct control_rules rules = { .strict = (uint32_t)strict };
+	struct iovec parts[2] = { { &rules, sizeof(rules) } };
+	size_t bytes = 0;
+	char *globs;
+	int err;
+
+	if (type == CONTROL_DISARM)
+		return process_request(process, type, parts, 1);
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].glob)
+			bytes += strlen(session->specs->all[i].glob) + 1;
+	if (bytes > RULES_BYTES_MAX)
+		return -E2BIG;
+	globs = malloc(bytes + 1);
+	if (!globs)
+		return -ENOMEM;
+	parts[1] = (struct iovec){ globs, bytes };
+	bytes = 0;
+	for (size_t i = 0; i < session->specs->count; i++) {
+		if (!session->specs->all[i].glob)
+			continue;
+		rules.count++;
+		strcpy(globs + bytes, session->specs->all[i].glob);
+		bytes += strlen(session->specs->all[i].glob) + 1;
+	}
+	err = process_request(process, type, parts, 2);
+	free(globs);
+	return err;
+}
+
+/* Before the markers are armed: each spec's glob with its mask. */
+static int send_costs(struct wm_session *session, struct process *process)
+{
+	long filters = spec_costs(session->specs) ? cost_calls_try() : 0;
+	int err = 0;
+
+	for (size_t i = 0; i < session->specs->count && !err; i++) {
+		const struct spec *spec = &session->specs->all[i];
+		struct control_cost cost = { .count = 1,
+					     .kinds = spec->costs,
+					     .filters = (uint32_t)filters };
+		struct iovec parts[] = { { &cost, sizeof(cost) },
+					 { spec->glob, spec->costs ? strlen(spec->glob) + 1 : 0 } };
+
+		if (spec->costs)
+			err = process_request(process, CONTROL_COST, parts, 2);
+	}
+	return err;
+}
+
+/* Arm or disarm with all other threads stopped, so that none runs code while it changes. */
+static int change_stopped_once(struct wm_session *session, struct process *process, uint16_t type)
+{
+	struct stop *stop = NULL;
+	int err = stop_threads(process->pid, (pid_t)process->hello.agent_tid, &stop);
+
+	if (err)
+		return err;
+	session->stops++;
+	err = send_rules(session, process, type, 1);
+	if (!err)
+		err = session_wait(session, process, STOPPED_WAIT_MS);
+	stop_resume(stop);
+	session->stops--;
+	return err;
+}
+
+/*
+ * A thread may have been stopped while it held the agent's lock, or while the loader unloaded a
+ * module. Then the agent answers -EBUSY, or waits for that thread and does not answer. So let all
+ * threads run for a while, longer each time, and try again.
+ */
+static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
+{
+	uint64_t until = ticks_monotonic_ns() + STRICT_TRY_NS;
+	unsigned int pause_us = 1000;
+	int err;
+
+	for (;;) {
+		err = change_stopped_once(session, process, type);
+		if ((err != -EBUSY && err != -WM_E_AGENT_SILENT && err != -WM_E_STRICT) ||
+		    ticks_monotonic_ns() > until)
+			return err;
+		if (err == -WM_E_AGENT_SILENT)
+			session_wait(session, process, REQUEST_WAIT_MS);
+		process->error = 0;
+		usleep(pause_us);
+		if (pause_us < 50000)
+			pause_us *= 2;
+	}
+}
+
+static int ask(struct wm_session *session, struct process *process)
+{
+	int err = send_costs(session, process);
+
+	if (err || !spec_count_markers(session->specs))
+		return err;
+	return session->options.strict ? change_stopped(session, process, CONTROL_ARM)
+				       : send_rules(session, process, CONTROL_ARM, 0);
+}
+
+/* If a spec has matched nothing, ask which markers exist, for "did you mean" hints. */
+static int arm(struct wm_session *session, struct process *process)
+{
+	for (size_t i = 0; i < session->specs->count; i++) {
+		if (!session->specs->all[i].glob || session->specs->all[i].matches)
+			continue;
+		if (!process->named && !process_request(process, CONTROL_LIST, NULL, 0)) {
+			process->named = 1;
+			session_wait(session, process, ANSWER_WAIT_MS);
+		}
+		break;
+	}
+	process->error = 0;
+	return 0;
+}
+
+static int quiet(struct wm_session *session, struct process *process)
+{
+	if (process->outside || !process_is_usable(process) || !session->options.strict ||
+	    process->arming != PROCESS_ARMED || !spec_count_markers(session->specs))
+		return 0;
+	return change_stopped(session, process, CONTROL_DISARM);
+}
+
+/* ---- messages ---- */
+
+/* Copy "FILE:LINE" of a site's text (abi/site.h) to place[]; "" if it has none. */
+static void site_place(const char *text, char *place, size_t bytes)
+{
+	const char *file = text, *line, *end;
+
+	place[0] = 0;
+	for (int i = 0; file && i < 3; i++) {
+		file = strchr(file, '\n');
+		file = file ? file + 1 : NULL;
+	}
+	line = file ? strchr(file, '\n') : NULL;
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (end)
+		snprintf(place, bytes, "%.*s:%.*s", (int)(line - file), file, (int)(end - line - 1),
+			 line + 1);
+}
+
+static int refused_take(struct wm_session *session, struct process *process,
+			const struct link_message *message)
+{
+	struct control_refused head;
+	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
+	char detail[2 * NAME_BYTES + 16];
+	const char *text, *second, *cause;
+
+	if (message->bytes <= sizeof(head))
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	text = (const char *)message->body + sizeof(head);
+	if (text[0] && text[1] == 'd')
+		return 1; /* a probe's */
+	if (spec_name_of(text, name, sizeof(name)))
+		return 0;
+	/* a refused marker matches its spec all the same; the session's detail has the reason */
+	/* it counts as armed under another tool's breakpoint: that is no error of the spec */
+	spec_count_match(session->specs, name, head.error == -WM_E_SITE_CHANGED);
+	site_place(text, place, sizeof(place));
+	second = text + strlen(text) + 1;
+	other[0] = 0;
+	if (head.error == -WM_E_FIELD_TYPES &&
+	    second < (const char *)message->body + message->bytes)
+		site_place(second, other, sizeof(other));
+	snprintf(detail, sizeof(detail), "%s%s%s", place, other[0] ? " and " : "", other);
+	cause = head.error == -E2BIG ? "its fields and counts are more than 16"
+				     : wm_error_text(head.error);
+	if (head.address)
+		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,
+			     (unsigned long long)head.address, cause);
+	else
+		session_fail(session, head.error, "%s at %s: %s", name, detail, cause);
+	return probe_refused_marker(session, process, &head, name, detail);
+}
+
+static int marker_take(struct wm_session *session, const struct link_message *message)
+{
+	char name[NAME_BYTES];
+
+	if (message->bytes <= sizeof(struct control_marker))
+		return -WM_E_PROTOCOL;
+	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name,
+			 sizeof(name)))
+		return 0;
+	return name_list_add(session->names, name);
+}
+
+static int message(struct wm_session *session, struct process *process,
+		   const struct link_message *message)
+{
+	switch (message->type) {
+	case CONTROL_REFUSED:
+		return refused_take(session, process, message);
+	case CONTROL_MARKER:
+		return marker_take(session, message);
+	default:
+		return 1;
+	}
+}
+
+const struct source marker_source = {
+	.owns = owns,
+	.has_agent = 1,
+	.ask = ask,
+	.arm = arm,
+	.quiet = quiet,
+	.message = message,
+};
