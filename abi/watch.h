@@ -8,13 +8,12 @@
  * TRAP_PERF and the event's sig_data. The agent's handler makes an event of it, in the store that
  * markers and probes write to.
  *
- *	sig_data    magic (32) | number (16) | generation (8) | round (8), from the high bits down
+ *	sig_data    magic (32) | number (16) | generation (8) | 0 (8), from the high bits down
  *
  * The magic is the session's own; a signal with another magic is the program's. The number
- * identifies the watch, the generation counts how often that was changed in place, and the round is
- * the pass of the scan of threads that opened the event (record/perf/object.h). A thread that has
- * two events of one watch gets one signal for both, since the second finds the first pending. So no
- * hit is reported twice.
+ * identifies the watch, and the generation counts how often that was changed in place. A thread
+ * that has two events of one watch gets one signal for both, since the second finds the first
+ * pending. So no hit is reported twice.
  *
  *	PLACE, COMMIT   (abi/detour.h) libc's guards, so that the program neither blocks SIGTRAP nor
  *	                takes it
@@ -91,9 +90,9 @@
 #define WATCH_ROWS_MAX 64 /* of all sessions in a process */
 #define WATCH_BYTES_MAX 8
 
-#define WATCH_COOKIE(magic, number, generation, round)                                             \
+#define WATCH_COOKIE(magic, number, generation)                                                    \
 	((uint64_t)(magic) << 32 | (uint64_t)((number)&0xffffu) << 16 |                            \
-	 (uint64_t)((generation)&0xffu) << 8 | ((round)&0xffu))
+	 (uint64_t)((generation)&0xffu) << 8)
 /*
  * In si_perf_flags, which the kernel does not use: the engine (abi/engine.h) met the watched bytes,
  * doing what the kernel does without it, as in writing a signal's frame. Nobody's instruction did.

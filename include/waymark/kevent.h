@@ -98,9 +98,9 @@ enum wm_kevent_scope {
  */
 #define WM_KEVENT_FLAG_KERNEL 8u
 /*
- * Never stop the process: threads that start as it is armed may be `doubtful` then, and with
- * WM_KEVENT_FLAG_RINGS none is seen on CPUs that come into the machine later, unless it is a lone
- * thread.
+ * Never stop the process: a program that keeps starting threads is refused then, -WM_E_STRICT. With
+ * WM_KEVENT_FLAG_RINGS no thread is seen on CPUs that come into the machine later, unless it is a
+ * lone thread.
  */
 #define WM_KEVENT_FLAG_NO_STOP 16u
 
@@ -116,9 +116,8 @@ struct wm_kevent_source {
 	uint32_t bytes;	  /* 1, 2, 4 or 8; of WM_KEVENT_KIND_EXECUTE 0 */
 	uint64_t address; /* in the program; a multiple of `bytes` */
 	/*
-	 * WM_KEVENT_FLAG_SIGNAL: si_perf_data. Its low 16 bits must be 0, and are filled in: bits 8
-	 * to 15 have the generation, from 0 and one more at each modify; bits 0 to 7 the round of
-	 * arming in which it was opened. Both wrap.
+	 * WM_KEVENT_FLAG_SIGNAL: si_perf_data. Its low 16 bits must be 0; bits 8 to 15 are filled
+	 * in, with the generation: from 0, one more at each modify; it wraps.
 	 */
 	uint64_t data;
 	/*
@@ -129,7 +128,6 @@ struct wm_kevent_source {
 
 #define WM_KEVENT_SOURCE_INIT WM__INIT(wm_kevent_source)
 
-#define WM_KEVENT_ROUND(data) ((uint8_t)(data))
 #define WM_KEVENT_GENERATION(data) ((uint8_t)((data) >> 8))
 
 /* Set unused members to 0. wm_kevent_open() copies all of it. */
@@ -214,8 +212,6 @@ struct wm_kevent_coverage {
 	uint32_t inherited; /* by inheritance */
 	uint32_t missing;   /* wanted, and not armed */
 	uint32_t ended;	    /* were armed, and are over */
-	uint32_t doubtful;  /* may have each event twice: those of one round are the true ones */
-	uint32_t rounds;    /* that arming took to have all */
 	/*
 	 * Events that the kernel accepted, but that had no debug register at times while their
 	 * threads ran: they may have missed hits. Always 0 on threads with WM_KEVENT_FLAG_RINGS,

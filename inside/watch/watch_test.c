@@ -230,7 +230,7 @@ Test(watch, a_program_has_its_own_watches, .timeout = 30)
 	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
 	*(volatile uint64_t *)&word[1] = 1;
 	*(volatile uint64_t *)word = 1;
-	cr_assert_eq(theirs, WATCH_COOKIE(SAMPLE_MAGIC + 1, 1, 0, 1));
+	cr_assert_eq(theirs, WATCH_COOKIE(SAMPLE_MAGIC + 1, 1, 0));
 	cr_assert_eq(sample_collect(8), 1);
 	close(fd);
 	sample_end(0);
@@ -561,14 +561,14 @@ Test(watch, a_hit_from_before_a_change_is_the_old_ones, .timeout = 30)
 	cr_assert_eq(sample_add(&is), 0);
 	sample_table->rows[0].gate = WATCH_GATE(0, WATCH_LEAVING);
 	sample_table->rows[1].gate = WATCH_GATE(1, WATCH_ON);
-	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1, 0), &word[0]);
+	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1), &word[0]);
 	cr_assert_eq(sample_table->rows[0].taken, 1);
 	cr_assert_eq(sample_table->rows[1].taken, 0);
-	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1, 0), &word[1]);
+	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1), &word[1]);
 	cr_assert_eq(sample_table->rows[0].taken, 1);
 	cr_assert_eq(sample_table->rows[1].taken, 1);
 	sample_table->rows[0].gate = WATCH_OFF;
-	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1, 0), &word[0]);
+	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1), &word[0]);
 	cr_assert_eq(sample_table->rows[1].taken, 1);
 	cr_assert_eq(sample_table->rows[1].dropped, 1);
 	watch_remove(TRIAL_LANE, 0, 1);

@@ -136,7 +136,7 @@ int claims_write(struct perf_object *object, const struct event_needs *needs, st
 }
 
 /* In front of what comes with the registers. */
-int claims_add(struct perf_object *object, int cpu)
+int claims_add(struct perf_object *object, unsigned int cpu)
 {
 	unsigned int sources = object->request.source_count, *cpus;
 	struct claim all[EVENT_SOURCES_MAX];
@@ -144,7 +144,7 @@ int claims_add(struct perf_object *object, int cpu)
 	size_t rows = object->claim_sources;
 	int err;
 
-	if (!object->claims)
+	if (!object->claims || cpus_has(object->claim_cpus, rows / sources, cpu))
 		return 0;
 	claims = reallocarray(object->claims, object->claim_count + sources, sizeof(*claims));
 	if (claims)
@@ -154,7 +154,7 @@ int claims_add(struct perf_object *object, int cpu)
 		object->claim_cpus = cpus;
 	if (!claims || !cpus)
 		return -ENOMEM;
-	cpus[rows / sources] = (unsigned int)cpu;
+	cpus[rows / sources] = cpu;
 	for (unsigned int i = 0; i < sources; i++)
 		register_fill(&all[i], object, rows + i);
 	err = limits_claim(object->request.ledger, all, sources, ids, 0, (struct detail){ 0 });
@@ -176,7 +176,7 @@ void claims_confirm(struct perf_object *object)
 	if (!object->claims)
 		return;
 	/* threads came and went since it was reckoned, and there may have been less memory */
-	descriptors_fill(&claim, object, object->count + object->rings.count);
+	descriptors_fill(&claim, object, object->extent.count + object->rings.count);
 	ledger_change(object->request.ledger, object->claims[object->claim_sources], &claim);
 	if (object->rings.count) {
 		memory_fill(&claim, object, rings_memory(&object->rings));

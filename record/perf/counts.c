@@ -109,42 +109,34 @@ static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail det
 			return fd;
 		if (fd < 0)
 			return refused(counts, i, tid, cpu, fd, detail);
-		extent_add(extent, fd, i, cpu, leader < 0);
+		extent_add(extent, &(struct instance){ fd, tid, cpu, i, leader < 0 });
 		leader = leader < 0 ? fd : leader;
 	}
 	return 0;
 }
 
-static int read_event(const struct opened *opened, struct count_value *value)
+static int add_read(struct count_value *sum, const struct instance *instance)
 {
-	struct extent_value own;
-	int err = extent_read(opened, &own);
+	struct instance_count own;
+	int err = instance_read(instance, &own);
 
-	*value = (struct count_value){ own.count, own.enabled_ns, own.third };
+	sum->count += own.hits;
+	sum->enabled_ns += own.enabled_ns;
+	sum->running_ns += own.third;
 	return err;
 }
 
-static void add(struct count_value *sum, const struct count_value *value)
-{
-	sum->count += value->count;
-	sum->enabled_ns += value->enabled_ns;
-	sum->running_ns += value->running_ns;
-}
-
 /* Keep what it counted. */
-static void leave(struct extent *extent, const struct opened *opened)
+static void leave(struct extent *extent, const struct instance *instance)
 {
-	struct count_value value;
-
-	read_event(opened, &value);
-	add(&counts_of(extent)->kept[opened->event], &value);
+	add_read(&counts_of(extent)->kept[instance->source], instance);
 }
 
-static const struct extent_way way = { open_all, leave };
+static const struct extent_way way = { .open = open_all, .leave = leave };
 
 int counts_follow(struct counts *counts)
 {
-	return extent_follow(&counts->extent);
+	return extent_follow(&counts->extent, (struct detail){ 0 });
 }
 
 int counts_open(struct counts **out, const struct counts_request *request, struct detail detail)
@@ -187,6 +179,7 @@ int counts_open(struct counts **out, const struct counts_request *request, struc
 void counts_enable(struct counts *counts)
 {
 	extent_enable(&counts->extent);
+	extent_resume(&counts->extent);
 }
 
 int counts_join(struct counts *counts, const pid_t *pid, struct detail detail)
@@ -205,12 +198,10 @@ int counts_read(struct counts *counts, struct count_value *values)
 
 	memcpy(values, counts->kept, counts->request->event_count * sizeof(*values));
 	for (size_t i = 0; i < extent->count; i++) {
-		struct count_value value;
-		int err = read_event(&extent->opened[i], &value);
+		int err = add_read(&values[extent->opened[i].source], &extent->opened[i]);
 
 		if (err)
 			return err;
-		add(&values[extent->opened[i].event], &value);
 	}
 	return 0;
 }
@@ -232,7 +223,7 @@ void counts_close(struct counts *counts)
 {
 	if (!counts)
 		return;
-	extent_close(&counts->extent);
+	extent_release(&counts->extent);
 	free(counts->kept);
 	free(counts);
 }

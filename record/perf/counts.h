@@ -72,9 +72,8 @@ int counts_join(struct counts *counts, const pid_t *pid, struct detail detail);
 void counts_part(struct counts *counts);
 
 /*
- * CPUs come and go: open and enable the events on those that came. Call it every 20 ms at most,
- * since an event that the kernel dropped is recognised by its time, which stops. 0, or -errno where
- * the list of CPUs can't be read.
+ * CPUs come and go: open and enable the events on those that came. It interrupts each CPU, so some
+ * times a second are enough. 0, -ENOMEM, or -errno where the list of CPUs can't be read.
  */
 int counts_follow(struct counts *counts);
 

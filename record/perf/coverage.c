@@ -40,19 +40,22 @@ static int by_place(const void *a, const void *b)
 
 static int groups_read(struct groups *groups, const struct perf_object *object)
 {
-	*groups = (struct groups){ .all = calloc(object->groups + 1, sizeof(*groups->all)) };
+	const struct extent *extent = &object->extent;
+	unsigned int kept = 0;
+
+	*groups = (struct groups){ .all = calloc(extent->count + 1, sizeof(*groups->all)) };
 	if (!groups->all)
 		return -ENOMEM;
-	for (size_t i = 0; i < object->count; i++) {
-		const struct instance *instance = &object->instances[i];
-
-		if (instance->is_first)
-			groups->all[groups->count++] = (struct group){
-				.tid = instance->tid,
-				.cpu = instance->tid > 0 ? -1 : instance->cpu,
-			};
-	}
-	qsort(groups->all, groups->count, sizeof(*groups->all), by_place);
+	for (size_t i = 0; i < extent->count; i++)
+		groups->all[i] = (struct group){
+			.tid = extent->opened[i].tid,
+			.cpu = extent->opened[i].tid > 0 ? -1 : extent->opened[i].cpu,
+		};
+	qsort(groups->all, extent->count, sizeof(*groups->all), by_place);
+	for (size_t i = 0; i < extent->count; i++)
+		if (!kept || by_place(&groups->all[i], &groups->all[kept - 1]))
+			groups->all[kept++] = groups->all[i];
+	groups->count = kept;
 	return 0;
 }
 
@@ -136,28 +139,20 @@ static int threads_cover(struct event_coverage *coverage, const struct perf_obje
 	return err;
 }
 
-static int is_online(int cpu, const unsigned int *cpus, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if ((int)cpus[i] == cpu)
-			return 1;
-	return 0;
-}
-
 /* A CPU that is online. */
 static int cpu_cover(struct event_coverage *coverage, const struct perf_object *object,
 		     const struct groups *groups, int cpu)
 {
-	struct event_place *place = perf_object_place(object, cpu);
+	const struct place *place = extent_place(&object->extent, cpu);
 	struct group *group = group_find(groups, -1, cpu);
-	uint64_t running_ns;
+	uint64_t enabled_ns;
 
 	if (!place && object->request.scope != EVENT_SYSTEM)
 		return 0;
 	coverage->wanted++;
 	if (object->state != EVENT_ARMED)
 		return 0;
-	if (group && place && perf_object_place_lives(object, cpu, &running_ns)) {
+	if (group && place && extent_place_lives(&object->extent, cpu, &enabled_ns)) {
 		coverage->opened++;
 		return 0;
 	}
@@ -178,10 +173,10 @@ static int cpus_cover(struct event_coverage *coverage, const struct perf_object 
 		return err;
 	for (size_t i = 0; i < count && !err; i++)
 		err = cpu_cover(coverage, object, groups, (int)cpus[i]);
-	for (size_t i = 0; i < object->place_count && !err; i++) {
-		int cpu = object->places[i].cpu;
+	for (size_t i = 0; i < object->extent.place_count && !err; i++) {
+		int cpu = object->extent.places[i].cpu;
 
-		if (object->state != EVENT_ARMED || is_online(cpu, cpus, count))
+		if (object->state != EVENT_ARMED || cpus_has(cpus, count, (unsigned int)cpu))
 			continue;
 		coverage->wanted++;
 		err = missing_add(coverage, -1, cpu, -ENODEV);
@@ -201,7 +196,7 @@ static int rings_cover(struct event_coverage *coverage, const struct perf_object
 		return 0;
 	err = cpus_online(&cpus, &count);
 	for (size_t i = 0; i < count && !err; i++) {
-		const struct event_place *place = perf_object_place(object, (int)cpus[i]);
+		const struct place *place = extent_place(&object->extent, (int)cpus[i]);
 		int why = place ? place->error : 0;
 
 		if (!rings_has(&object->rings, cpus[i]))
@@ -216,15 +211,15 @@ unsigned int perf_object_starved(const struct perf_object *object, unsigned int 
 {
 	unsigned int starved = 0;
 
-	for (size_t i = 0; i < object->count; i++) {
-		const struct instance *instance = &object->instances[i];
+	for (size_t i = 0; i < object->extent.count; i++) {
+		const struct instance *instance = &object->extent.opened[i];
 		struct instance_count count;
 
 		/* one for each CPU of a thread's runs on one at a time */
 		if (instance->source != source || (instance->tid > 0 && instance->cpu >= 0))
 			continue;
 		if (!instance_read(instance, &count))
-			starved += count.running_ns < count.enabled_ns;
+			starved += count.third < count.enabled_ns;
 	}
 	return starved;
 }
@@ -235,8 +230,6 @@ int perf_object_coverage(struct perf_object *object, struct event_coverage *cove
 	int err = groups_read(&groups, object);
 
 	*coverage = (struct event_coverage){
-		.rounds = object->rounds,
-		.doubtful = object->doubtful,
 		.was_stopped = object->was_stopped,
 		.sees_kernel = (object->request.flags & EVENT_KERNEL) != 0,
 	};

@@ -94,7 +94,7 @@ int __wrap_instance_read(const struct instance *instance, struct instance_count 
 		return __real_instance_read(instance, count);
 	cr_assert(kernel.events[instance->fd].is_open);
 	if (!kernel.events[instance->fd].is_dropped && kernel.frozen_reads-- <= 0) {
-		kernel.events[instance->fd].count.running_ns += 100;
+		kernel.events[instance->fd].count.third += 100;
 		kernel.events[instance->fd].count.enabled_ns += 100;
 	}
 	*count = kernel.events[instance->fd].count;
@@ -216,7 +216,7 @@ Test(event_follow, the_time_without_begins_where_the_events_ended)
 	after = ticks_monotonic_ns();
 	hit(1, 3);
 	for (int i = 0; i < FDS; i++)
-		kernel.events[i].count.running_ns += 1000000;
+		kernel.events[i].count.enabled_ns += 1000000;
 	go_offline(1);
 	kernel.online[1] = 1;
 	cr_assert(AWAIT(ticks_monotonic_ns() > after + 1000000 + 1000), "the clock is stopped");

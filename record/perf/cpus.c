@@ -103,3 +103,11 @@ int cpus_present(unsigned int **cpus, size_t *count)
 
 	return err == -ENOENT ? cpus_of_proc(cpus, count) : err;
 }
+
+int cpus_has(const unsigned int *cpus, size_t count, unsigned int cpu)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i] == cpu)
+			return 1;
+	return 0;
+}

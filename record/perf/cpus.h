@@ -13,4 +13,6 @@ int cpus_parse(const char *text, unsigned int **cpus, size_t *count);
 int cpus_online(unsigned int **cpus, size_t *count);
 int cpus_present(unsigned int **cpus, size_t *count);
 
+int cpus_has(const unsigned int *cpus, size_t count, unsigned int cpu);
+
 #endif

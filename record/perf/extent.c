@@ -4,23 +4,26 @@
 #include "base/array.h"
 #include "record/perf/cpus.h"
 #include "record/perf/descriptors.h"
-#include "record/perf/object_own.h"
 #include "record/perf/refused.h"
 #include "target/process/stop_threads.h"
 #include "target/process/target.h"
+#include "target/process/ticks.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define CLONE_NS 5000000 /* longer than a thread is in clone(2), its wait for a CPU included */
+#define TRIES_MAX 80	 /* to open all threads of a process that can't be stopped; */
+#define TRY_NS 1000000	 /* each waits longer than the one before */
+
+/* Where the scheduler's clock is as coarse as the tick, no time may seem to pass. */
+#define TICKS_NS 12000000
 
 /* ---- events ---- */
 
@@ -30,12 +33,12 @@ int extent_reserve(struct extent *extent, size_t more)
 			  sizeof(*extent->opened));
 }
 
-void extent_add(struct extent *extent, int fd, unsigned int event, int cpu, int is_leader)
+void extent_add(struct extent *extent, const struct instance *instance)
 {
-	extent->opened[extent->count++] = (struct opened){ fd, event, cpu, is_leader };
+	extent->opened[extent->count++] = *instance;
 }
 
-static void close_from(struct extent *extent, size_t first)
+void extent_close_from(struct extent *extent, size_t first)
 {
 	while (extent->count > first)
 		close(extent->opened[--extent->count].fd);
@@ -48,26 +51,15 @@ static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail det
 	int err = extent->way->open(extent, tid, cpu, detail);
 
 	if (err)
-		close_from(extent, first);
+		extent_close_from(extent, first);
 	return err;
 }
 
-static void order_from(const struct extent *extent, size_t first, unsigned long order)
+static void enable_from(const struct extent *extent, size_t first)
 {
 	for (size_t i = first; i < extent->count; i++)
 		if (extent->opened[i].is_leader)
-			ioctl(extent->opened[i].fd, order, 0);
-}
-
-int extent_read(const struct opened *opened, struct extent_value *value)
-{
-	ssize_t bytes = read(opened->fd, value, sizeof(*value));
-
-	if (bytes == sizeof(*value))
-		return 0;
-	*value = (struct extent_value){ 0 };
-	return bytes < 0 ? -errno
-			 : 0; /* nothing to read: its group was torn, and it counted nothing */
+			instance_enable(&extent->opened[i]);
 }
 
 int extent_refused(const struct extent *extent, const struct count_event *event, int has_kernel,
@@ -89,7 +81,7 @@ int extent_refused(const struct extent *extent, const struct count_event *event,
 		return detail_set(detail, -ENOSYS, PERF_IS_MISSING);
 	case EACCES:
 	case EPERM:
-		err = perf_object_forbidden(tid >= 0, has_kernel, detail);
+		err = perf_forbidden(tid >= 0, has_kernel, detail);
 		if (err)
 			return err;
 		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
@@ -127,10 +119,10 @@ static int open_thread(struct extent *extent, pid_t tid, struct detail detail)
 	return err == -ESRCH ? 0 : err;
 }
 
-static int are_threads_still(pid_t pid, const pid_t *tids, int count)
+int extent_threads_are(pid_t pid, const pid_t *tids, int count)
 {
 	pid_t *now;
-	int still = target_threads(pid, &now) == count &&
+	int still = target_threads(pid, &now) == count && count >= 0 &&
 		    !memcmp(tids, now, (size_t)count * sizeof(*tids)) &&
 		    target_threads_are(pid, tids, count);
 
@@ -152,9 +144,10 @@ static int may_clone(pid_t pid, const pid_t *tids, int count)
 
 /*
  * Open all threads of a process. *has_changed is set if there are others then: one may have started
- * from a thread without events, and been missed; or it inherited them, and was opened as well.
+ * from a thread without events, and been missed; or it inherited them, or some, and lacks the rest.
  */
-static int open_process(struct extent *extent, pid_t pid, int *has_changed, struct detail detail)
+static int open_process(struct extent *extent, pid_t pid, int is_stopped, int *has_changed,
+			struct detail detail)
 {
 	const struct timespec poll_wait = { .tv_nsec = CLONE_NS };
 	pid_t *tids;
@@ -162,11 +155,12 @@ static int open_process(struct extent *extent, pid_t pid, int *has_changed, stru
 
 	for (int i = 0; i < count && !err; i++)
 		err = open_thread(extent, tids[i], detail);
-	if (!err && !are_threads_still(pid, tids, count))
-		*has_changed = 1;
-	if (!err && !*has_changed && may_clone(pid, tids, count)) {
-		nanosleep(&poll_wait, NULL);
-		*has_changed = !are_threads_still(pid, tids, count);
+	if (!err && !is_stopped) {
+		*has_changed |= !extent_threads_are(pid, tids, count);
+		if (!*has_changed && may_clone(pid, tids, count)) {
+			nanosleep(&poll_wait, NULL);
+			*has_changed = !extent_threads_are(pid, tids, count);
+		}
 	}
 	free(tids);
 	if (err == -ESRCH)
@@ -174,27 +168,33 @@ static int open_process(struct extent *extent, pid_t pid, int *has_changed, stru
 	return err;
 }
 
-/* They stay stopped until all of them are enabled. */
-static int stop_all(struct extent *extent)
+int extent_stop(struct extent *extent)
 {
+	int err = 0;
+
+	if (!extent->ids || extent->are_threads || extent->stop == EXTENT_STOP_NEVER)
+		return 0;
 	extent->stops = calloc(extent->id_count, sizeof(struct stop *));
 	if (!extent->stops)
 		return -ENOMEM;
-	for (size_t i = 0; i < extent->id_count; i++) {
-		int err = stop_threads(extent->ids[i], 0, &extent->stops[i]);
+	for (size_t i = 0; i < extent->id_count && err != -ENOMEM && err != -EAGAIN; i++)
+		err = stop_threads(extent->ids[i], 0, &extent->stops[i]);
+	return err == -ENOMEM || err == -EAGAIN ? err : 0;
+}
 
-		/* a stopped process starts no threads */
-		extent->is_doubtful |= err && err != -WM_E_STOPPED && err != -ESRCH;
-	}
-	return 0;
+int extent_is_stopped(const struct extent *extent)
+{
+	return extent->stops && extent->stops[0];
 }
 
 static int open_each(struct extent *extent, int *has_changed, struct detail detail)
 {
-	int err = extent_need(extent, 0, detail);
+	int err = 0;
 
+	*has_changed = 0;
 	for (size_t i = 0; i < extent->id_count && !err; i++)
-		err = open_process(extent, extent->ids[i], has_changed, detail);
+		err = open_process(extent, extent->ids[i], extent->stops && extent->stops[i],
+				   has_changed, detail);
 	return err;
 }
 
@@ -202,22 +202,28 @@ static int open_processes(struct extent *extent, struct detail detail)
 {
 	unsigned int before = extent->thread_count;
 	size_t first = extent->count;
-	int has_changed = 0, err = open_each(extent, &has_changed, detail);
+	int has_changed = 0, err = extent_need(extent, 0, detail);
 
-	/* a process is stopped only if it starts and ends threads meanwhile */
-	if (!err && has_changed) {
-		close_from(extent, first);
+	if (!err && extent->stop == EXTENT_STOP_FIRST)
+		err = extent_stop(extent);
+	if (!err)
+		err = open_each(extent, &has_changed, detail);
+	for (int i = 0; i < TRIES_MAX && has_changed && !err; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = i * TRY_NS }, NULL);
+		extent_close_from(extent, first);
 		extent->thread_count = before;
-		err = stop_all(extent);
+		if (!extent->stops)
+			err = extent_stop(extent);
 		if (!err)
 			err = open_each(extent, &has_changed, detail);
 	}
+	extent->is_doubtful |= has_changed;
 	if (!err && extent->thread_count == before)
 		err = detail_set(detail, -WM_E_GONE, "process %d", (int)extent->ids[0]);
 	return err;
 }
 
-static void resume(struct extent *extent)
+void extent_resume(struct extent *extent)
 {
 	for (size_t i = 0; extent->stops && i < extent->id_count; i++)
 		stop_resume(extent->stops[i]);
@@ -241,7 +247,7 @@ static int open_threads(struct extent *extent, struct detail detail)
 
 /* ---- CPUs ---- */
 
-static struct place *place_of(struct extent *extent, int cpu)
+struct place *extent_place(const struct extent *extent, int cpu)
 {
 	for (size_t i = 0; i < extent->place_count; i++)
 		if (extent->places[i].cpu == cpu)
@@ -249,29 +255,61 @@ static struct place *place_of(struct extent *extent, int cpu)
 	return NULL;
 }
 
-/* Its events, at first or again. */
-static int open_cpu(struct extent *extent, unsigned int cpu, struct detail detail)
+static struct place *place_add(struct extent *extent, int cpu)
 {
-	struct place *place = place_of(extent, (int)cpu);
-	int err;
+	struct place *place;
 
-	if (!place && array_grow(&extent->places, &extent->place_room, extent->place_count + 1,
-				 sizeof(*extent->places)))
-		return -ENOMEM;
-	err = open_all(extent, -1, (int)cpu, detail);
-	if (err)
-		return err;
-	if (!place)
-		place = &extent->places[extent->place_count++];
-	*place = (struct place){ .cpu = (int)cpu, .is_online = 1 };
-	return 0;
+	if (array_grow(&extent->places, &extent->place_room, extent->place_count + 1,
+		       sizeof(*extent->places)))
+		return NULL;
+	place = &extent->places[extent->place_count++];
+	*place = (struct place){ .cpu = cpu, .known_ns = extent->followed_ns };
+	return place;
 }
 
-static int is_among(const unsigned int *cpus, size_t count, int cpu)
+/* Of the CPU's first event; the others come and go with it. -ENOENT: it has none. */
+static int place_read(const struct extent *extent, int cpu, uint64_t *enabled_ns)
 {
-	for (size_t i = 0; i < count; i++)
-		if (cpus[i] == (unsigned int)cpu)
+	struct instance_count count = { 0 };
+	int err = -ENOENT;
+
+	for (size_t i = 0; i < extent->count && err == -ENOENT; i++)
+		if (extent->opened[i].tid < 0 && extent->opened[i].cpu == cpu)
+			err = instance_read(&extent->opened[i], &count);
+	*enabled_ns = count.enabled_ns;
+	return err;
+}
+
+/*
+ * What the kernel does, as its source has it and as it was seen on Linux 6.1 (hotplug_test.c):
+ *
+ * - When a CPU goes offline (each but the first does at a suspend), the kernel removes the
+ *   CPU's own events from their context permanently, and notifies no one:
+ *   perf_event_exit_cpu_context() -> __perf_event_exit_context() -> list_del_event() in
+ *   kernel/events/core.c. The descriptor stays and can be read: the count and both times as they
+ *   were. When the CPU is back nothing fires, and PERF_EVENT_IOC_ENABLE and MODIFY_ATTRIBUTES
+ *   return 0 and change nothing. So we recognise such an event by its time, which does not advance,
+ *   and open a new one.
+ * - A breakpoint's register stays accounted to the CPU until the descriptor is closed
+ *   (hw_breakpoint.c: release_bp_slot() is the event's destructor). So the old one is read and
+ *   closed before the new one is opened.
+ * - perf_event_open(2) of an offline CPU's is -ENODEV. But an event of a thread on a CPU belongs to
+ *   the thread: it may be opened while the CPU is offline, outlives that, and fires when the thread
+ *   runs there again. So has the event that a ring belongs to. These need nothing.
+ */
+int extent_place_lives(const struct extent *extent, int cpu, uint64_t *enabled_ns)
+{
+	uint64_t first;
+
+	if (place_read(extent, cpu, &first))
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		if (place_read(extent, cpu, enabled_ns))
+			return 0;
+		if (*enabled_ns != first)
 			return 1;
+		nanosleep(&(struct timespec){ .tv_nsec = i ? 0 : TICKS_NS }, NULL);
+	}
 	return 0;
 }
 
@@ -282,10 +320,10 @@ int extent_cpus(const struct extent *extent, unsigned int **cpus, size_t *count,
 	size_t kept = 0;
 
 	for (size_t i = 0; i < extent->cpu_count && extent->cpus && !err; i++)
-		if (!is_among(*cpus, *count, (int)extent->cpus[i]))
+		if (!cpus_has(*cpus, *count, extent->cpus[i]))
 			err = detail_set(detail, -ENODEV, "CPU %u is not online", extent->cpus[i]);
 	for (size_t i = 0; i < *count && extent->cpus && !err; i++)
-		if (is_among(extent->cpus, extent->cpu_count, (int)(*cpus)[i]))
+		if (cpus_has(extent->cpus, extent->cpu_count, (*cpus)[i]))
 			(*cpus)[kept++] = (*cpus)[i];
 	*count = extent->cpus && !err ? kept : *count;
 	if (err) {
@@ -304,9 +342,19 @@ static int open_cpus(struct extent *extent, struct detail detail)
 	if (err)
 		return err;
 	err = extent_need(extent, 0, detail);
-	for (size_t i = 0; i < count && !err; i++)
-		if (!place_of(extent, (int)cpus[i]))
-			err = open_cpu(extent, cpus[i], detail);
+	for (size_t i = 0; i < count && !err; i++) {
+		struct place *place;
+
+		if (extent_place(extent, (int)cpus[i]))
+			continue;
+		err = open_all(extent, -1, (int)cpus[i], detail);
+		if (err == -ENODEV && !extent->cpus && extent->count)
+			err = 0; /* it has gone since */
+		else if (!err && !(place = place_add(extent, (int)cpus[i])))
+			err = -ENOMEM;
+		else if (!err)
+			place->is_covered = 1;
+	}
 	free(cpus);
 	return err;
 }
@@ -316,83 +364,158 @@ static void close_cpu(struct extent *extent, int cpu)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < extent->count; i++) {
-		const struct opened opened = extent->opened[i];
+		const struct instance instance = extent->opened[i];
 
-		if (opened.cpu != cpu) {
-			extent->opened[kept++] = opened;
+		if (instance.tid >= 0 || instance.cpu != cpu) {
+			extent->opened[kept++] = instance;
 			continue;
 		}
-		extent->way->leave(extent, &opened);
-		close(opened.fd);
+		if (extent->way->leave)
+			extent->way->leave(extent, &instance);
+		close(instance.fd);
 	}
 	extent->count = kept;
 }
 
-/*
- * Whether its events do not count any more. When a CPU goes offline, also for a moment as the
- * machine is suspended, the kernel takes its events out of their context permanently, and
- * PERF_EVENT_IOC_ENABLE changes nothing (cpu_follow.c). Their time then stops. A cgroup's time
- * also stops whenever nothing of it runs.
- */
-static int is_dead(const struct extent *extent, struct place *place)
+/* Whether it has its events, which is noted. It is online. A cgroup's time often stops. */
+static int place_look(const struct extent *extent, struct place *place)
 {
-	struct extent_value value;
-	int is_same;
+	uint64_t enabled_ns = 0, now = ticks_monotonic_ns();
 
-	if (!place->is_online)
-		return 1;
-	if (extent->cgroup_fd >= 0 || !extent->is_enabled)
+	if (!place->is_covered)
 		return 0;
-	for (size_t i = 0; i < extent->count; i++) {
-		if (extent->opened[i].cpu != place->cpu)
-			continue;
-		if (extent_read(&extent->opened[i], &value))
-			return 0;
-		is_same = value.enabled_ns == place->enabled_ns;
-		place->enabled_ns = value.enabled_ns;
-		return is_same;
+	if (extent->cgroup_fd >= 0 || !extent->is_enabled)
+		return 1;
+	if (extent_place_lives(extent, place->cpu, &enabled_ns)) {
+		place->known_ns = now;
+		place->enabled_ns = enabled_ns;
+		return 1;
 	}
-	return 1;
+	/* until when it had been there */
+	if (enabled_ns > place->enabled_ns &&
+	    place->known_ns + (enabled_ns - place->enabled_ns) < now)
+		place->known_ns += enabled_ns - place->enabled_ns;
+	place->is_covered = 0;
+	place->error = 0;
+	return 0;
 }
 
-int extent_follow(struct extent *extent)
+static int uncovered_add(struct extent *extent, const struct place *place, uint64_t last_ns)
 {
-	char words[64];
-	struct detail detail = { words, sizeof(words) };
+	uint64_t begun_ns = extent->begun_ns;
+
+	if (array_grow(&extent->uncovered, &extent->uncovered_room, extent->uncovered_count + 1,
+		       sizeof(*extent->uncovered)))
+		return -ENOMEM;
+	extent->uncovered[extent->uncovered_count++] = (struct event_uncovered){
+		.cpu = place->cpu,
+		.first_ns = place->known_ns > begun_ns ? place->known_ns : begun_ns,
+		.last_ns = last_ns,
+	};
+	return 0;
+}
+
+static int reopen_cpu(struct extent *extent, int cpu, uint64_t *open_ns, struct detail detail)
+{
+	size_t first;
+	int err;
+
+	close_cpu(extent, cpu);
+	first = extent->count;
+	err = open_all(extent, -1, cpu, detail);
+	if (!err && extent->is_enabled)
+		enable_from(extent, first);
+	*open_ns = ticks_monotonic_ns();
+	return err;
+}
+
+/* One that is online. At the end it is given nothing. */
+static int follow_cpu(struct extent *extent, unsigned int cpu, int is_end, struct detail detail)
+{
+	struct place *place = extent_place(extent, (int)cpu);
+	uint64_t open_ns = 0;
+	int err;
+
+	if (extent->ids ? !extent->way->lacks(extent, cpu) : !place && extent->cpus)
+		return 0;
+	if (!place)
+		place = place_add(extent, (int)cpu);
+	if (!place)
+		return -ENOMEM;
+	if (place->error == -ENODEV)
+		place->error = 0;
+	if ((!extent->ids && place_look(extent, place)) || is_end)
+		return 0;
+	place->error = extent->ids ? extent->way->late(extent, cpu, &open_ns, detail)
+				   : reopen_cpu(extent, (int)cpu, &open_ns, detail);
+	if (place->error)
+		return place->error == -ENOMEM ? -ENOMEM : 0;
+	err = uncovered_add(extent, place, open_ns);
+	place->is_covered = 1;
+	place->known_ns = open_ns;
+	place_read(extent, place->cpu, &place->enabled_ns);
+	extent->cpus_back++;
+	return err;
+}
+
+static int follow_all(struct extent *extent, int is_end, struct detail detail)
+{
+	uint64_t looked_ns = ticks_monotonic_ns();
 	unsigned int *online;
 	size_t count;
 	int err;
 
-	if (extent->ids)
+	if (extent->ids && !extent->way->late)
 		return 0;
 	err = cpus_online(&online, &count);
-	for (size_t i = 0; i < extent->place_count && !err; i++)
-		extent->places[i].is_online &= is_among(online, count, extent->places[i].cpu);
-	for (size_t i = 0; i < count && !err; i++) {
-		struct place *place = place_of(extent, (int)online[i]);
-		size_t first;
+	for (size_t i = 0; i < count && !err; i++)
+		err = follow_cpu(extent, online[i], is_end, detail);
+	for (size_t i = 0; i < extent->place_count && !err; i++) {
+		struct place *place = &extent->places[i];
 
-		if (place ? !is_dead(extent, place) : extent->cpus != NULL)
+		/* what threads have on a CPU outlives that */
+		if (cpus_has(online, count, (unsigned int)place->cpu) ||
+		    (extent->ids && place->is_covered))
 			continue;
-		close_cpu(extent, (int)online[i]);
-		first = extent->count;
-		if (open_cpu(extent, online[i], detail)) {
-			if (place)
-				place->is_online = 0; /* the next look tries again */
-			continue;
-		}
-		if (extent->is_enabled)
-			order_from(extent, first, PERF_EVENT_IOC_ENABLE);
-		extent->cpus_back++;
+		place->is_covered = 0;
+		place->error = -ENODEV;
+		place->known_ns = looked_ns; /* nothing ran there until then */
 	}
 	free(online);
+	extent->followed_ns = looked_ns;
 	return err;
+}
+
+int extent_follow(struct extent *extent, struct detail detail)
+{
+	return follow_all(extent, 0, detail);
+}
+
+static int is_lacking(const struct place *place)
+{
+	return !place->is_covered && place->error != -ENODEV;
+}
+
+int extent_is_lacking(const struct extent *extent)
+{
+	for (size_t i = 0; i < extent->place_count; i++)
+		if (is_lacking(&extent->places[i]))
+			return 1;
+	return 0;
+}
+
+void extent_follow_end(struct extent *extent)
+{
+	if (follow_all(extent, 1, (struct detail){ 0 }))
+		return;
+	for (size_t i = 0; i < extent->place_count; i++)
+		if (is_lacking(&extent->places[i]))
+			uncovered_add(extent, &extent->places[i], ticks_monotonic_ns());
 }
 
 /* ---- all ---- */
 
-/* All that there are, before any is opened. */
-int extent_need(const struct extent *extent, size_t more, struct detail detail)
+size_t extent_wanted(const struct extent *extent)
 {
 	size_t all = 0;
 	unsigned int *cpus;
@@ -412,11 +535,17 @@ int extent_need(const struct extent *extent, size_t more, struct detail detail)
 		all += count > 0 ? (size_t)count : 0;
 		free(threads);
 	}
-	return descriptors_need(more + all * extent->needs, detail);
+	return all * extent->needs;
+}
+
+int extent_need(const struct extent *extent, size_t more, struct detail detail)
+{
+	return descriptors_need(more + extent_wanted(extent), detail);
 }
 
 int extent_open(struct extent *extent, struct detail detail)
 {
+	extent->followed_ns = ticks_monotonic_ns();
 	if (!extent->ids)
 		return open_cpus(extent, detail);
 	return extent->are_threads ? open_threads(extent, detail) : open_processes(extent, detail);
@@ -425,14 +554,20 @@ int extent_open(struct extent *extent, struct detail detail)
 void extent_enable(struct extent *extent)
 {
 	extent->is_enabled = 1;
-	order_from(extent, extent->joined_from, PERF_EVENT_IOC_ENABLE);
-	resume(extent);
+	enable_from(extent, extent->joined_from);
+	extent->begun_ns = ticks_monotonic_ns();
+	for (size_t i = 0; i < extent->place_count; i++) {
+		struct place *place = &extent->places[i];
+
+		place->known_ns = extent->begun_ns;
+		place_read(extent, place->cpu, &place->enabled_ns);
+	}
 }
 
 void extent_part(struct extent *extent)
 {
-	close_from(extent, extent->joined_from);
-	resume(extent);
+	extent_close_from(extent, extent->joined_from);
+	extent_resume(extent);
 }
 
 int extent_join(struct extent *extent, const pid_t *pid, struct detail detail)
@@ -454,13 +589,27 @@ int extent_join(struct extent *extent, const pid_t *pid, struct detail detail)
 void extent_disable(struct extent *extent)
 {
 	extent->is_enabled = 0;
-	order_from(extent, 0, PERF_EVENT_IOC_DISABLE);
+	for (size_t i = 0; i < extent->count; i++)
+		if (extent->opened[i].is_leader)
+			instance_disable(&extent->opened[i]);
 }
 
 void extent_close(struct extent *extent)
 {
-	resume(extent);
-	close_from(extent, 0);
+	extent_resume(extent);
+	extent_close_from(extent, 0);
+	extent->place_count = 0;
+	extent->thread_count = 0;
+	extent->is_doubtful = extent->is_enabled = 0;
+}
+
+void extent_release(struct extent *extent)
+{
+	extent_close(extent);
 	free(extent->opened);
 	free(extent->places);
+	free(extent->uncovered);
+	extent->opened = NULL;
+	extent->places = NULL;
+	extent->uncovered = NULL;
 }

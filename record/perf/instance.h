@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One kernel event of an object: a source, on a thread or a CPU. Events of one thread form a group
- * in the order of their sources, so that one call enables all of them, at one time; for a group of
- * four the kernel interrupts the thread's CPU twice, for four events alone eight times.
+ * One kernel event: a source (of an object a breakpoint) on a thread or a CPU. An object's events of
+ * one thread form a group in the order of their sources, so that one call enables all of them, at
+ * one time; for a group of four the kernel interrupts the thread's CPU twice, for four events alone
+ * eight times.
  *
  * A group can't be made on threads that run: the kernel exchanges the events of a thread with those
  * of one that it started, as both have the same, rather than to switch them; so the next event of
@@ -18,16 +19,15 @@ struct instance {
 	int fd;
 	pid_t tid; /* -1: a CPU's */
 	int cpu;   /* -1: a thread's */
-	uint8_t source, round;
-	uint8_t is_leader;
-	uint8_t is_first; /* of its thread's or CPU's that were opened together */
+	unsigned int source;
+	int is_leader;
 };
 
 /* What an attribute needs beside the source. */
 struct instance_form {
 	enum event_scope scope;
 	unsigned int flags; /* of enum event_flag */
-	uint8_t generation, round;
+	uint8_t generation;
 	uint8_t is_disabled;
 	uint8_t is_exchanged; /* see instance_keeps_place() */
 	uint8_t tells_tasks;  /* of its threads, which task each started; into its ring */
@@ -56,13 +56,16 @@ int instance_to_ring(const struct instance *instance, int ring_fd);
 void instance_enable(const struct instance *leader);
 void instance_disable(const struct instance *leader);
 
-/* What it counted, with all that inherited it. */
+/*
+ * What it counted, with all that inherited it. An event's read_format must be so that read(2) gives
+ * this: the time that its threads or CPU ran; and of it that with a register, or the user's choice.
+ */
 struct instance_count {
 	uint64_t hits;
-	uint64_t enabled_ns, running_ns; /* that its threads ran; of it, with a register */
+	uint64_t enabled_ns, third;
 };
 
-/* 0, -errno. */
+/* 0, -errno. One whose group was torn counted nothing. */
 int instance_read(const struct instance *instance, struct instance_count *count);
 
 /*

@@ -24,8 +24,7 @@ enum event_kind {
  * bytes: 1, 2, 4 or 8, and the address a multiple of it; for EVENT_EXECUTE 0.
  *
  * sig_data, with EVENT_SIGNAL: what the signal handler finds in si_perf_data. The low 16 bits must
- * be 0; the object fills them: the generation, from 0 and one more at each modify, in bits 8 to 15,
- * the round in bits 0 to 7. Both wrap.
+ * be 0; the object puts the generation in bits 8 to 15: from 0, one more at each modify; it wraps.
  */
 struct event_source {
 	enum event_kind kind;
@@ -36,7 +35,6 @@ struct event_source {
 	const char *what;
 };
 
-#define EVENT_ROUND(sig_data) ((uint8_t)(sig_data))
 #define EVENT_GENERATION(sig_data) ((uint8_t)((sig_data) >> 8))
 #define EVENT_OBJECT_BITS UINT64_C(0xffff) /* of sig_data: the object's own */
 

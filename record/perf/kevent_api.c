@@ -493,8 +493,6 @@ int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *cove
 		.inherited = inner.inherited,
 		.missing = inner.missing_count,
 		.ended = inner.ended,
-		.doubtful = inner.doubtful,
-		.rounds = inner.rounds,
 		.starved = inner.starved,
 		.was_stopped = inner.was_stopped,
 		.sees_kernel = inner.sees_kernel,

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: MIT */
+/* An event object's life; object.h lists the steps of arming. */
 #include "record/perf/object_own.h"
 
-#include "base/array.h"
+#include "record/perf/cpus.h"
+#include "record/perf/descriptors.h"
 #include "target/process/ticks.h"
+#include "target/trial/trial.h"
 
 #include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
+
+#define LATE_PASSES 2
+#define LATE_NS 4000000
+#define MODIFY_PASSES 3
 
 static int request_check(const struct event_request *request)
 {
@@ -29,13 +39,27 @@ static int request_check(const struct event_request *request)
 	return 0;
 }
 
+/* Copy a source into its place; its `what` stays where the new one has none. */
+static void source_set(struct perf_object *object, unsigned int source,
+		       const struct event_source *to)
+{
+	char *what = object->what[source];
+
+	if (to->what && to->what != what) {
+		strncpy(what, to->what, WHAT_BYTES - 1);
+		what[WHAT_BYTES - 1] = '\0';
+	}
+	object->sources[source] = *to;
+	object->sources[source].what = *what ? what : NULL;
+}
+
 static int request_copy(struct perf_object *object, const struct event_request *request)
 {
 	object->request = *request;
 	object->request.cpus = NULL;
 	object->request.sources = object->sources;
 	for (unsigned int i = 0; i < request->source_count; i++)
-		perf_object_source_set(object, i, &request->sources[i]);
+		source_set(object, i, &request->sources[i]);
 	if (request->scope == EVENT_CPUS) {
 		size_t bytes = request->cpu_count * sizeof(*request->cpus);
 		unsigned int *cpus = malloc(bytes);
@@ -46,6 +70,160 @@ static int request_copy(struct perf_object *object, const struct event_request *
 		object->request.cpus = cpus;
 	}
 	return 0;
+}
+
+/* ---- its events ---- */
+
+static struct perf_object *object_of(struct extent *extent)
+{
+	return (struct perf_object *)(void *)((char *)extent -
+					      offsetof(struct perf_object, extent));
+}
+
+static struct instance_form object_form(const struct perf_object *object)
+{
+	return (struct instance_form){
+		.scope = object->request.scope,
+		.flags = object->request.flags,
+		.generation = object->generation,
+		.is_exchanged = object->is_exchanged,
+	};
+}
+
+/*
+ * All sources in one place. They are a group unless threads run, or have rings. ring: NULL without
+ * rings.
+ */
+static int open_place(struct perf_object *object, pid_t tid, int cpu, const struct cpu_ring *ring,
+		      struct detail detail)
+{
+	struct extent *extent = &object->extent;
+	struct instance_form form = object_form(object);
+	int is_grouped = !ring && (tid < 0 || extent_is_stopped(extent)), leader = -1;
+
+	if (extent_reserve(extent, object->request.source_count))
+		return -ENOMEM;
+	for (unsigned int i = 0; i < object->request.source_count; i++) {
+		struct instance instance = {
+			.tid = tid,
+			.cpu = cpu,
+			.source = i,
+			.is_leader = !is_grouped || !i,
+		};
+		int err = instance_open(&instance, &object->sources[i], &form,
+					instance.is_leader ? -1 : leader);
+
+		if (err == -ESRCH)
+			return err;
+		if (err)
+			return perf_object_refused(object, &instance, err, detail);
+		extent_add(extent, &instance);
+		leader = leader < 0 ? instance.fd : leader;
+		if (ring)
+			err = instance_to_ring(&instance, ring->fd);
+		if (ring && !err)
+			err = rings_add(&object->rings, instance.fd, i);
+		if (err)
+			return perf_object_refused(object, &instance, err, detail);
+	}
+	return 0;
+}
+
+/* A CPU that comes later has a ring and a claim first. */
+static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail detail)
+{
+	struct perf_object *object = object_of(extent);
+	struct rings *rings = &object->rings;
+	int err = 0;
+
+	/* the kernel passes no place on: it is free until it is opened again */
+	if (object->request.reserved)
+		extent_close(&object->request.reserved->extent);
+	if (cpu >= 0 && object->request.flags & EVENT_RINGS)
+		err = rings_open_cpu(rings, (unsigned int)cpu);
+	if (!err && tid < 0)
+		err = claims_add(object, (unsigned int)cpu);
+	if (!err && !rings->count)
+		return open_place(object, tid, cpu, NULL, detail);
+	for (unsigned int i = 0; i < rings->count && !err; i++)
+		if (cpu < 0 || rings->all[i].cpu == (unsigned int)cpu)
+			err = open_place(object, tid, (int)rings->all[i].cpu, &rings->all[i],
+					 detail);
+	return err;
+}
+
+/* What it counted is ours from here on. */
+static void leave(struct extent *extent, const struct instance *instance)
+{
+	struct instance_count count;
+
+	if (!instance_read(instance, &count))
+		object_of(extent)->hits[instance->source] += count.hits;
+}
+
+static int lacks_ring(struct extent *extent, unsigned int cpu)
+{
+	return !rings_has(&object_of(extent)->rings, cpu);
+}
+
+/*
+ * A CPU that was not even present when the rings were opened: open a ring, and an event for it on
+ * each thread. Threads that start meanwhile might have the event or not. So where threads inherit
+ * events, do this only while all threads are stopped.
+ */
+static int open_late(struct extent *extent, unsigned int cpu, uint64_t *open_ns,
+		     struct detail detail)
+{
+	struct perf_object *object = object_of(extent);
+	pid_t one = object->request.pid, *tids = NULL;
+	size_t first = extent->count;
+	int count = 1, err = rings_open_cpu(&object->rings, cpu);
+
+	if (!err)
+		err = extent_stop(extent);
+	if (!err && !extent_is_stopped(extent) && perf_object_inherits(object))
+		err = -WM_E_EVENT_CAME_LATER;
+	if (!err && object->request.scope == EVENT_PROCESS)
+		count = target_threads(one, &tids);
+	if (count < 0)
+		err = count;
+	for (int i = 0; i < count && !err; i++) {
+		err = open_all(extent, tids ? tids[i] : one, (int)cpu, detail);
+		err = err == -ESRCH ? 0 : err;
+	}
+	for (size_t i = first; i < extent->count && !err; i++)
+		instance_enable(&extent->opened[i]);
+	*open_ns = ticks_monotonic_ns();
+	extent_resume(extent);
+	free(tids);
+	if (err) {
+		extent_close_from(extent, first);
+		rings_close_cpu(&object->rings, cpu);
+	}
+	return err;
+}
+
+static const struct extent_way way = { open_all, leave, NULL, NULL };
+static const struct extent_way way_rings = { open_all, leave, lacks_ring, open_late };
+
+static void object_extent_set(struct perf_object *object)
+{
+	const struct event_request *request = &object->request;
+	int is_threads = perf_object_is_threads(object), has_rings = request->flags & EVENT_RINGS;
+
+	object->extent = (struct extent){
+		.way = has_rings ? &way_rings : &way,
+		.ids = is_threads ? &request->pid : NULL,
+		.id_count = 1,
+		.are_threads = request->scope == EVENT_THREAD,
+		.stop = request->flags & EVENT_NO_STOP || request->pid == getpid()
+				? EXTENT_STOP_NEVER
+				: EXTENT_STOP_FIRST,
+		.cpus = request->cpus,
+		.cpu_count = request->cpu_count,
+		.cgroup_fd = -1,
+		.needs = request->source_count,
+	};
 }
 
 int perf_object_new(struct perf_object **object, const struct event_request *request,
@@ -63,6 +241,7 @@ int perf_object_new(struct perf_object **object, const struct event_request *req
 	if (!new)
 		return -ENOMEM;
 	err = request_copy(new, request);
+	object_extent_set(new);
 	if (err)
 		perf_object_release(new);
 	else
@@ -70,136 +249,436 @@ int perf_object_new(struct perf_object **object, const struct event_request *req
 	return err;
 }
 
-void perf_object_source_set(struct perf_object *object, unsigned int source,
-			    const struct event_source *to)
-{
-	char *what = object->what[source];
+/* ---- arming ---- */
 
-	if (to->what && to->what != what) {
-		strncpy(what, to->what, WHAT_BYTES - 1);
-		what[WHAT_BYTES - 1] = '\0';
-	}
-	object->sources[source] = *to;
-	object->sources[source].what = *what ? what : NULL;
-}
-
-struct instance_form perf_object_form(const struct perf_object *object)
+/* Whether each kind of source works on this machine (target/trial/trial.h). */
+static int sources_proven(const struct perf_object *object, const struct event_source *sources,
+			  struct detail detail)
 {
-	return (struct instance_form){
-		.scope = object->request.scope,
-		.flags = object->request.flags,
-		.generation = object->generation,
-		.is_exchanged = object->is_exchanged,
+	static const enum trial of_event[] = {
+		[EVENT_WRITE] = TRIAL_BREAKPOINT_WRITE,
+		[EVENT_READ_WRITE] = TRIAL_BREAKPOINT_ACCESS,
+		[EVENT_EXECUTE] = TRIAL_BREAKPOINT_EXECUTE,
 	};
-}
+	int err = 0;
 
-/* One of a group, behind those that are open. */
-static int open_one(struct perf_object *object, struct instance *instance, int leader_fd)
-{
-	struct instance_form form = perf_object_form(object);
-	const struct cpu_ring *ring = NULL;
-	int err;
-
-	err = instance_open(instance, &object->sources[instance->source], &form,
-			    instance->is_leader ? -1 : leader_fd);
-	for (unsigned int i = 0; i < object->rings.count && !ring; i++)
-		if ((int)object->rings.all[i].cpu == instance->cpu)
-			ring = &object->rings.all[i];
-	if (err || !ring)
-		return err;
-	err = instance_to_ring(instance, ring->fd);
-	if (err)
-		close(instance->fd);
+	for (unsigned int i = 0; i < object->request.source_count && !err; i++)
+		err = trial_need(of_event[sources[i].kind], -WM_E_BREAKPOINT_DEAD, detail);
+	if (!err && !perf_object_is_threads(object))
+		err = trial_need(TRIAL_BREAKPOINT_CPU, -WM_E_BREAKPOINT_DEAD, detail);
+	if (!err && object->request.flags & EVENT_SIGNAL)
+		err = trial_need(TRIAL_BREAKPOINT_SIGNAL, -WM_E_BREAKPOINT_DEAD, detail);
 	return err;
 }
 
-/* The sources from `first` on, in one place. */
-static int open_place(struct perf_object *object, const struct instance *place, unsigned int first)
+/*
+ * Before the program is stopped; threads that start until then need more, and are refused by the
+ * kernel at worst.
+ */
+static int needs_reckon(struct perf_object *object, struct event_needs *needs)
 {
-	size_t begin = object->count;
+	unsigned int *cpus = NULL;
+	int err = object->request.flags & EVENT_RINGS ? cpus_present(&cpus, &needs->rings) : 0;
 
-	for (unsigned int i = first; i < object->request.source_count; i++) {
-		struct instance *instance = &object->instances[object->count];
-		int err;
+	free(cpus);
+	object->extent.needs = object->request.source_count;
+	if (perf_object_is_threads(object) && needs->rings)
+		object->extent.needs *= needs->rings;
+	needs->descriptors = extent_wanted(&object->extent) + needs->rings;
+	return err;
+}
 
-		*instance = *place;
-		instance->source = (uint8_t)i;
-		instance->is_leader = i == first || !object->is_grouped;
-		instance->is_first = place->is_first && i == first;
-		err = open_one(object, instance,
-			       object->count > begin ? object->instances[begin].fd : -1);
-		if (err)
-			return err;
-		object->count++;
+/* Whatever is taken is claimed before. */
+static int prepare(struct perf_object *object, struct detail detail)
+{
+	struct event_needs needs = { 0 };
+	int err = sources_proven(object, object->sources, detail);
+
+	/* the kernel takes a breakpoint there, which never fires */
+	if (!err && perf_object_is_threads(object) && target_is_kernels(object->request.pid))
+		err = detail_set(detail, -EINVAL, "%d is a thread of the kernel, without a program",
+				 (int)object->request.pid);
+	if (!err)
+		err = needs_reckon(object, &needs);
+	if (!err)
+		err = descriptors_need(needs.descriptors, detail);
+	needs.ring_bytes = object->request.ring_bytes;
+	if (!err)
+		err = claims_write(object, &needs, detail);
+	if (needs.rings && !needs.ring_bytes)
+		needs.ring_bytes = RINGS_LARGE_BYTES;
+	while (err == -WM_E_LIMIT && needs.rings && !object->request.ring_bytes &&
+	       needs.ring_bytes > RINGS_SMALL_BYTES) {
+		needs.ring_bytes /= 2;
+		err = claims_write(object, &needs, detail);
 	}
+	if (!err && needs.rings)
+		err = rings_open(&object->rings, needs.ring_bytes < RINGS_LARGE_BYTES
+							 ? needs.ring_bytes
+							 : object->request.ring_bytes);
+	return err;
+}
+
+/*
+ * Try the first source, before anything is stopped: what will be refused is refused at once. The
+ * first event of all on a machine also takes the kernel a grace period, some 20 ms, which it
+ * remembers for a second.
+ */
+static int try_one(struct perf_object *object, struct detail detail)
+{
+	struct instance_form form = object_form(object);
+	struct instance one = { .tid = object->request.pid, .cpu = -1, .is_leader = 1 };
+	int err;
+
+	if (!perf_object_is_threads(object))
+		return 0;
+	object->is_exchanged = !instance_keeps_place();
+	/* what a thread starts meanwhile is to have none of it */
+	form.flags &= ~(unsigned int)EVENT_CHILDREN;
+	form.scope = EVENT_THREAD;
+	/* what is reserved is known to be had */
+	err = object->request.reserved ? 0 : instance_open(&one, &object->sources[0], &form, -1);
+	if (!err && !object->request.reserved)
+		close(one.fd);
+	else if (err != -ESRCH) /* its first thread may have ended */
+		return perf_object_refused(object, &one, err, detail);
 	return 0;
 }
 
-int perf_object_open_group(struct perf_object *object, pid_t tid, int cpu, unsigned int first,
-			   uint8_t round, int *is_ended, struct detail detail)
+static int open_extent(struct perf_object *object, struct detail detail)
 {
-	int is_each = tid > 0 && cpu < 0 && object->rings.count;
-	unsigned int places = is_each ? object->rings.count : 1;
-	size_t begin = object->count;
-	int err = 0;
+	int err = extent_open(&object->extent, detail);
 
-	*is_ended = 0;
-	if (array_grow(&object->instances, &object->room,
-		       begin + (size_t)places * object->request.source_count,
-		       sizeof(*object->instances)))
-		return -ENOMEM;
-	for (unsigned int i = 0; i < places && !err; i++) {
-		struct instance place = { .tid = tid, .cpu = cpu, .round = round };
+	if (!err && object->extent.is_doubtful)
+		err = detail_set(detail, -WM_E_STRICT,
+				 "it keeps starting threads, and can't be stopped");
+	return err;
+}
 
-		if (is_each)
-			place.cpu = (int)object->rings.all[i].cpu;
-		/* once for each thread */
-		place.is_first = tid < 0 || !object->rings.count ||
-				 place.cpu == (int)object->rings.all[0].cpu;
-		err = open_place(object, &place, first);
+/*
+ * All is open. A thread that was just started while they run has the state that its creator's
+ * events had before, for the kernel holds no lock over both: so enable again a little later.
+ */
+static int enable_all(struct perf_object *object)
+{
+	const struct event_request *request = &object->request;
+	int is_running = request->scope == EVENT_PROCESS && !extent_is_stopped(&object->extent);
+	int err = request->settle ? request->settle(request->settle_data, object->generation) : 0;
+
+	if (err)
+		return err;
+	extent_enable(&object->extent);
+	object->program = perf_program_id(request->pid);
+	for (int i = 0; i < LATE_PASSES && is_running; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
+		extent_enable(&object->extent);
 	}
+	object->armed_ns = object->extent.begun_ns = ticks_monotonic_ns();
+	object->was_stopped = (uint8_t)extent_is_stopped(&object->extent);
+	return 0;
+}
+
+/* Arming failed: the claim takes its places again. */
+static void reserve_again(struct perf_object *reserved, struct detail detail)
+{
+	char words[256] = "";
+	int err;
+
+	if (!reserved || reserved->state != EVENT_RESERVED || reserved->extent.count)
+		return;
+	err = open_extent(reserved, (struct detail){ words, sizeof(words) });
+	extent_resume(&reserved->extent);
+	if (err) {
+		size_t used = strnlen(detail.text, detail.bytes);
+
+		perf_object_disarm(reserved);
+		if (used < detail.bytes)
+			snprintf(detail.text + used, detail.bytes - used,
+				 "; what was reserved is lost: %s", words);
+	}
+}
+
+/* preparing -> armed or reserved */
+static int open_to(struct perf_object *object, enum event_state state, struct detail detail)
+{
+	int err;
+
+	if (object->state != EVENT_PREPARING)
+		return -EINVAL;
+	err = prepare(object, detail);
+	if (!err)
+		err = try_one(object, detail);
+	if (!err)
+		err = open_extent(object, detail);
+	if (!err && state == EVENT_ARMED)
+		err = enable_all(object);
+	extent_resume(&object->extent);
 	if (!err) {
-		object->groups++;
+		object->state = state;
+		claims_confirm(object);
 		return 0;
 	}
-	if (err == -ESRCH && tid > 0)
-		*is_ended = 1;
-	else
-		err = perf_object_refused(object, &object->instances[object->count], err, detail);
-	/* what it gave to threads that it started goes as well: they have none then */
-	while (object->count > begin)
-		close(object->instances[--object->count].fd);
-	return *is_ended ? 0 : err;
+	extent_close(&object->extent);
+	rings_release(&object->rings);
+	claims_remove(object);
+	claims_name_holder(object, err, detail);
+	reserve_again(object->request.reserved, detail);
+	return err;
 }
 
-void perf_object_close(struct perf_object *object)
+int perf_object_arm(struct perf_object *object, struct detail detail)
 {
-	for (size_t i = 0; i < object->count; i++)
-		close(object->instances[i].fd);
-	object->count = 0;
-	object->groups = 0;
-	object->known_count = 0;
-	object->rounds = 0;
-	object->doubtful = 0;
-	object->place_count = 0;
+	int err = open_to(object, EVENT_ARMED, detail);
+
+	if (err)
+		return err;
+	if (object->request.reserved)
+		perf_object_disarm(object->request.reserved);
+	object->request.reserved = NULL;
+	return 0;
 }
 
-void perf_object_enable(const struct perf_object *object)
+int perf_object_reserve(struct perf_object *object, struct detail detail)
 {
-	for (size_t i = 0; i < object->count; i++)
-		if (object->instances[i].is_leader)
-			instance_enable(&object->instances[i]);
+	return open_to(object, EVENT_RESERVED, detail);
 }
 
-void perf_object_quiet(struct perf_object *object)
+int perf_object_reserves(const struct perf_object *reserved, const struct event_request *request,
+			 struct detail detail)
 {
+	const struct event_request *has = &reserved->request;
+
+	if (reserved->state != EVENT_RESERVED)
+		return detail_set(detail, -EINVAL, "the claim has nothing reserved");
+	if (has->scope != request->scope ||
+	    (perf_object_is_threads(reserved) && has->pid != request->pid) ||
+	    (has->scope == EVENT_CPUS &&
+	     (has->cpu_count != request->cpu_count ||
+	      memcmp(has->cpus, request->cpus, has->cpu_count * sizeof(*has->cpus)))))
+		return detail_set(detail, -EINVAL, "the claim is on another scope");
+	if (has->source_count < request->source_count)
+		return detail_set(detail, -EINVAL, "the claim has %u debug registers, not %u",
+				  has->source_count, request->source_count);
+	return 0;
+}
+
+void perf_object_let_stop(struct perf_object *object)
+{
+	if (object->request.pid != getpid())
+		object->extent.stop = EXTENT_STOP_FIRST;
+}
+
+/* ---- CPUs that come later ---- */
+
+int perf_object_follow(struct perf_object *object, struct detail detail)
+{
+	struct extent *extent = &object->extent;
+	size_t events = extent->count, first = extent->uncovered_count;
+	int err;
+
 	if (object->state != EVENT_ARMED || object->disarmed_ns)
-		return;
-	perf_object_follow_end(object);
-	object->disarmed_ns = ticks_monotonic_ns();
-	for (size_t i = 0; i < object->count; i++)
-		if (object->instances[i].is_leader)
-			instance_disable(&object->instances[i]);
+		return -EINVAL;
+	err = extent_follow(extent, detail);
+	for (size_t i = first; i < extent->uncovered_count; i++)
+		rings_missed(&object->rings, (unsigned int)extent->uncovered[i].cpu,
+			     extent->uncovered[i].first_ns, extent->uncovered[i].last_ns);
+	if (extent->count != events)
+		claims_confirm(object);
+	return err;
+}
+
+const struct event_uncovered *perf_object_uncovered(const struct perf_object *object, size_t *count)
+{
+	*count = object->extent.uncovered_count;
+	return object->extent.uncovered;
+}
+
+/*
+ * ---- changed in place ----
+ *
+ * The kernel changes an event and what inherited it one after the other, each by disable, change,
+ * enable; at an error it stops where it is, and leaves the one that failed off if it had been
+ * opened disabled. So whatever happens, all that may have been touched are given the old source
+ * again, which enables them.
+ */
+
+/* Modify instances from `first`, which counts down to 0 at `end`. *done: how many were modified. */
+static int change(const struct perf_object *object, const struct event_source *sources,
+		  uint8_t generation, size_t end, size_t *done)
+{
+	struct instance_form form = object_form(object);
+
+	form.generation = generation;
+	for (size_t i = 0; i < end; i++) {
+		int err = instance_modify(&object->extent.opened[i],
+					  &sources[object->extent.opened[i].source], &form);
+
+		if (err) {
+			*done = i;
+			return err;
+		}
+	}
+	*done = end;
+	return 0;
+}
+
+/* Those that were changed, and the one that refused. */
+static int put_back(struct perf_object *object, size_t changed)
+{
+	size_t end = changed < object->extent.count ? changed + 1 : changed, done;
+
+	return change(object, object->sources, object->generation, end, &done);
+}
+
+/*
+ * A thread that was started meanwhile may have some of the old and some of the new, for the kernel
+ * copies the source without its lock. So while they run, change all again as long as there are
+ * newcomers.
+ */
+static int change_running(const struct perf_object *object, const struct event_source *sources,
+			  uint8_t generation, size_t *changed)
+{
+	int err = 0, is_same = 0;
+
+	for (int i = 0; i <= MODIFY_PASSES && !err && !is_same; i++) {
+		pid_t *tids = NULL;
+		int count = target_threads(object->request.pid, &tids);
+
+		err = change(object, sources, generation, object->extent.count, changed);
+		is_same = extent_threads_are(object->request.pid, tids, count);
+		free(tids);
+		if (err && i) /* the passes before changed all */
+			*changed = object->extent.count;
+	}
+	return err;
+}
+
+static int change_all(struct perf_object *object, const struct event_source *sources,
+		      int is_stopped, uint8_t generation, struct detail detail)
+{
+	int is_running = object->request.scope == EVENT_PROCESS && !is_stopped;
+	size_t changed = 0;
+	int err = is_running ? change_running(object, sources, generation, &changed)
+			     : change(object, sources, generation, object->extent.count, &changed);
+
+	if (err && changed < object->extent.count)
+		/* what the kernel says of none, it says of the first */
+		detail_set(detail, err, "source %u", object->extent.opened[changed].source);
+	if (!err && object->request.settle)
+		err = object->request.settle(object->request.settle_data, generation);
+	if (err && put_back(object, changed))
+		return detail_set(detail, -WM_E_EVENT_TORN, "%zu events", object->extent.count);
+	return err;
+}
+
+int perf_object_modify(struct perf_object *object, const struct event_source *sources,
+		       enum event_modify how, struct event_gap *gap, struct detail detail)
+{
+	struct event_gap own = { .generation = object->generation };
+	uint8_t generation = (uint8_t)(object->generation + 1);
+	int is_stopped = 0;
+	int err = object->state == EVENT_ARMED && !object->disarmed_ns ? 0 : -EINVAL;
+
+	for (unsigned int i = 0; i < object->request.source_count && !err; i++)
+		err = perf_source_check(&sources[i], object->request.flags, detail);
+	if (!err)
+		err = sources_proven(object, sources, detail);
+	if (!err && how == EVENT_MODIFY_STOPPED)
+		err = extent_stop(&object->extent);
+	if (!err) {
+		object->state = EVENT_MODIFYING; /* armed -> modifying */
+		is_stopped = extent_is_stopped(&object->extent);
+		own.first_ns = ticks_monotonic_ns();
+		err = change_all(object, sources, is_stopped, generation, detail);
+		own.last_ns = ticks_monotonic_ns();
+		own.was_stopped = (uint8_t)is_stopped;
+		object->state = EVENT_ARMED; /* modifying -> armed */
+		if (!err) {
+			object->generation = own.generation = generation;
+			for (unsigned int i = 0; i < object->request.source_count; i++)
+				source_set(object, i, &sources[i]);
+		}
+	}
+	extent_resume(&object->extent);
+	if (!err)
+		claims_change(object);
+	if (err == -WM_E_EVENT_TORN)
+		perf_object_disarm(object);
+	if (gap)
+		*gap = own;
+	return err;
+}
+
+/* ---- hits read from the rings; those outside of armed are counted and dropped ---- */
+
+static int is_within(const struct perf_object *object, const struct event_record *record)
+{
+	return record->time_ns >= object->armed_ns &&
+	       (!object->disarmed_ns || record->time_ns <= object->disarmed_ns);
+}
+
+int perf_object_drain(struct perf_object *object, int is_last,
+		      int (*take)(void *data, const struct event_record *record), void *data)
+{
+	const struct rings_form form = {
+		.has_read = perf_object_is_threads(object) && perf_object_inherits(object) &&
+			    !object->is_exchanged,
+		.has_callers = (object->request.flags & EVENT_CALLERS) != 0,
+		.registers = rings_registers(object->request.flags),
+	};
+	size_t settled, taken = 0;
+	int err, is_lacking = extent_is_lacking(&object->extent);
+
+	if (!(object->request.flags & EVENT_RINGS))
+		return -EINVAL;
+	err = rings_read(&object->rings, form, is_last, &settled);
+	while (!err && taken < settled) {
+		struct event_record *record = &object->rings.pending[taken++];
+
+		record->after_loss = (uint8_t)(rings_after_loss(&object->rings, record->time_ns) |
+					       is_lacking);
+		record->address = object->sources[record->source].address;
+		if (is_within(object, record)) {
+			err = take(data, record);
+		} else {
+			object->rings.stray++;
+			object->strays[record->source]++;
+		}
+		object->rings.taken += is_within(object, record);
+	}
+	rings_drop(&object->rings, taken);
+	return err;
+}
+
+uint64_t perf_object_forks(const struct perf_object *object)
+{
+	return object->rings.forks;
+}
+
+/*
+ * The kernel's records of losses come with the next that finds room; the counts know of the last
+ * ones too.
+ */
+uint64_t perf_object_lost(const struct perf_object *object)
+{
+	uint64_t hits = 0,
+		 reported = object->rings.taken + object->rings.stray + object->rings.pending_count;
+
+	if (object->state != EVENT_DISARMED || !(object->request.flags & EVENT_RINGS))
+		return object->rings.lost;
+	for (unsigned int i = 0; i < object->request.source_count; i++)
+		hits += object->hits[i];
+	return hits > reported ? hits - reported : 0;
+}
+
+uint64_t perf_object_stray_of(const struct perf_object *object, unsigned int source)
+{
+	return object->strays[source];
+}
+
+uint64_t perf_object_stray(const struct perf_object *object)
+{
+	return object->rings.stray;
 }
 
 int perf_object_count(struct perf_object *object, unsigned int source, uint64_t *hits)
@@ -208,18 +687,29 @@ int perf_object_count(struct perf_object *object, unsigned int source, uint64_t 
 	if (source >= object->request.source_count)
 		return -EINVAL;
 	*hits = object->hits[source];
-	for (size_t i = 0; i < object->count; i++) {
+	for (size_t i = 0; i < object->extent.count; i++) {
 		struct instance_count one;
 		int err;
 
-		if (object->instances[i].source != source)
+		if (object->extent.opened[i].source != source)
 			continue;
-		err = instance_read(&object->instances[i], &one);
+		err = instance_read(&object->extent.opened[i], &one);
 		if (err)
 			return err;
 		*hits += one.hits;
 	}
 	return 0;
+}
+
+/* ---- its end ---- */
+
+void perf_object_quiet(struct perf_object *object)
+{
+	if (object->state != EVENT_ARMED || object->disarmed_ns)
+		return;
+	extent_follow_end(&object->extent);
+	object->disarmed_ns = ticks_monotonic_ns();
+	extent_disable(&object->extent);
 }
 
 void perf_object_disarm(struct perf_object *object)
@@ -233,7 +723,7 @@ void perf_object_disarm(struct perf_object *object)
 			object->hits[i] = hits;
 		}
 	}
-	perf_object_close(object);
+	extent_close(&object->extent);
 	claims_disarmed(object);
 	object->state = EVENT_DISARMED;
 }
@@ -241,10 +731,7 @@ void perf_object_disarm(struct perf_object *object)
 static void perf_object_free(struct perf_object *object)
 {
 	free((void *)object->request.cpus);
-	free(object->instances);
-	free(object->known);
-	free(object->places);
-	free(object->uncovered);
+	extent_release(&object->extent);
 	rings_release(&object->rings);
 	claims_remove(object);
 	free(object);
@@ -263,7 +750,7 @@ void perf_object_leave(struct perf_object *object)
 {
 	if (!object)
 		return;
-	perf_object_close(object);
+	extent_close(&object->extent);
 	perf_object_free(object);
 }
 

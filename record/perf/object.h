@@ -9,8 +9,7 @@
  *
  *   1. stop      every thread of the process, where nothing forbids it
  *   2. open      each event on each thread, disabled, which takes what it needs from the kernel.
- *                Look for new threads until a look finds none. A thread that ends meanwhile is no
- *                error
+ *                A thread that ends meanwhile is no error
  *   3. enable    when all are open; if one could not be opened, close all. Nothing has fired
  *   4. resume
  *
@@ -19,12 +18,8 @@
  * Threads that start later inherit their creator's events from the kernel, without a gap. An event
  * that is also opened on such a thread would fire twice. Stopped threads start no others. Sometimes
  * the threads can't be stopped: a debugger traces the process, it is stopped already, or ptrace(2)
- * is not permitted. Then the scan goes round by round. For each thread that a round finds, the
- * number of its free debug registers shows how many of our events it has already, since every
- * thread gets them in the same order. Where that number does not show it, all events are opened on
- * the thread, and it counts as `doubtful` in the coverage. (Before Linux 6.12 the number may be
- * wrong, too: see instance_keeps_place() in instance.h.) An event's sig_data holds the round that
- * opened it. So where a thread has the same event twice, count the hits of one round alone.
+ * is not permitted. Then all is closed and opened again until no thread starts or ends meanwhile
+ * (extent.h). A program that keeps starting threads is refused.
  *
  * One thread at a time may use an object, any thread. While it arms, no other thread of the
  * caller's may wait for just any child (target/process/stop_threads.h).
@@ -32,6 +27,7 @@
 #ifndef RECORD_PERF_OBJECT_H
 #define RECORD_PERF_OBJECT_H
 
+#include "record/perf/extent.h"
 #include "record/perf/kernel_event.h"
 #include "target/process/target.h"
 
@@ -112,6 +108,7 @@ int perf_object_new(struct perf_object **object, const struct event_request *req
  *   -WM_E_PERF_DENIED, -ENOSYS, -WM_E_MEMORY_LIMIT (rings)
  *   -EPERM                   another user's; detail says more
  *   -WM_E_GONE               the process or thread has ended
+ *   -WM_E_STRICT             it keeps starting threads, and can't be stopped
  *   -ENOMEM, other -errno    detail has which thread or CPU, and which source
  */
 int perf_object_arm(struct perf_object *object, struct detail detail);
@@ -180,16 +177,6 @@ int perf_object_follow(struct perf_object *object, struct detail detail);
 /* Armed with EVENT_NO_STOP as it stood still already: from here on its process may be stopped. */
 void perf_object_let_stop(struct perf_object *object);
 
-/*
- * Between these two a CPU may have run without the events, or, with rings, threads on it: from when
- * it was last known to have them, or to be offline, until it had them again, or until all was
- * disarmed. CLOCK_MONOTONIC.
- */
-struct event_uncovered {
-	int cpu;
-	uint64_t first_ns, last_ns;
-};
-
 /* In the order in which they ended. Valid until the object is followed, disarmed or released. */
 const struct event_uncovered *perf_object_uncovered(const struct perf_object *object,
 						    size_t *count);
@@ -228,7 +215,7 @@ uint64_t perf_object_disarmed_ns(const struct perf_object *object);
 uint8_t perf_object_generation(const struct perf_object *object);
 
 /*
- * The sources as they are now, with generation but not round in sig_data. Valid until the next
+ * The sources as they are now, without the generation in sig_data. Valid until the next
  * modify.
  */
 const struct event_source *perf_object_sources(const struct perf_object *object);
@@ -246,9 +233,7 @@ unsigned int perf_object_starved(const struct perf_object *object, unsigned int 
 struct event_coverage {
 	/* Threads or CPUs: in the scope now; of these, armed by our own open; by inheritance. */
 	unsigned int wanted, opened, inherited;
-	unsigned int ended;    /* were armed, and are over */
-	unsigned int doubtful; /* may have each event twice, in two rounds: see above */
-	unsigned int rounds;   /* that the scan took */
+	unsigned int ended; /* were armed, and are over */
 	/*
 	 * Events that the kernel took, but had no register for when their threads ran: they may
 	 * have missed hits. It should not happen; instance_keeps_place() says how it can. Not

@@ -48,14 +48,14 @@ static int taken(struct perf_object *object, const struct instance *instance, st
 	if (found < 0)
 		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s: %u wanted", whose, wanted);
 	/* what is ours of it is still open */
-	found += instance->source;
+	found += (int)instance->source;
 	if (found < EVENT_SOURCES_MAX)
 		object->refused_taken = (uint64_t)(EVENT_SOURCES_MAX - found);
 	return detail_set(detail, -WM_E_EVENT_TAKEN, "%s has %d free, %u are wanted", whose, found,
 			  wanted);
 }
 
-int perf_object_forbidden(int is_thread, int has_kernel, struct detail detail)
+int perf_forbidden(int is_thread, int has_kernel, struct detail detail)
 {
 	int level = perf_paranoid();
 
@@ -72,8 +72,7 @@ int perf_object_forbidden(int is_thread, int has_kernel, struct detail detail)
 static int forbidden(const struct perf_object *object, const struct instance *instance,
 		     struct detail detail)
 {
-	return perf_object_forbidden(instance->tid > 0, object->request.flags & EVENT_KERNEL,
-				     detail);
+	return perf_forbidden(instance->tid > 0, object->request.flags & EVENT_KERNEL, detail);
 }
 
 static int denied(const struct perf_object *object, const struct instance *instance, int error,
@@ -108,7 +107,7 @@ int perf_object_refused(struct perf_object *object, const struct instance *insta
 	case EMFILE:
 		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
 				  "%zu are open and do not suffice; RLIMIT_NOFILE is reached",
-				  object->count);
+				  object->extent.count);
 	case EACCES:
 	case EPERM:
 		return denied(object, instance, error, detail);

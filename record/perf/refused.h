@@ -3,6 +3,8 @@
 #ifndef RECORD_PERF_REFUSED_H
 #define RECORD_PERF_REFUSED_H
 
+#include "target/process/target.h"
+
 #define PERF_PARANOID "kernel.perf_event_paranoid"
 #define PERF_IS_FILTERED "a seccomp filter, such as containers have, refuses it"
 #define PERF_IS_MISSING "this kernel has no perf_event_open(2)"
@@ -12,5 +14,11 @@ int perf_paranoid(void);
 
 /* Whether we have CAP_PERFMON or CAP_SYS_ADMIN, for which that level does not hold. */
 int perf_is_privileged(void);
+
+/*
+ * Whether perf_event_paranoid forbids an event of a thread, or of a CPU; with the kernel's part of
+ * it. 0, or -WM_E_PERF_DENIED with words.
+ */
+int perf_forbidden(int is_thread, int has_kernel, struct detail detail);
 
 #endif

@@ -444,17 +444,17 @@ static int refused(const struct sampler *sampler, unsigned int which, pid_t tid,
 /* ---- one thread, one CPU ---- */
 
 /* Opened: its records go into the CPU's ring. 0, -errno. */
-static int add(struct sampler *sampler, int fd, unsigned int which, int cpu,
+static int add(struct sampler *sampler, const struct instance *instance,
 	       const struct cpu_ring *ring)
 {
-	int err = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
+	int err = instance_to_ring(instance, ring->fd);
 
 	if (!err)
-		err = rings_add(&sampler->rings, fd, which);
+		err = rings_add(&sampler->rings, instance->fd, instance->source);
 	if (err)
-		close(fd);
+		close(instance->fd);
 	else
-		extent_add(&sampler->extent, fd, which, cpu, 1);
+		extent_add(&sampler->extent, instance);
 	return err;
 }
 
@@ -502,7 +502,7 @@ static int open_on(struct sampler *sampler, pid_t tid, const struct cpu_ring *ri
 			return fd;
 		if (fd < 0)
 			return refused(sampler, i, tid, cpu, fd, detail);
-		err = add(sampler, fd, i, cpu, ring);
+		err = add(sampler, &(struct instance){ fd, tid, cpu, i, 1 }, ring);
 		if (err)
 			return detail_set(detail, err, "the ring of CPU %d", cpu);
 	}
@@ -524,19 +524,19 @@ static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail det
 }
 
 /* What it lost is still to be reported. */
-static void leave(struct extent *extent, const struct opened *opened)
+static void leave(struct extent *extent, const struct instance *opened)
 {
 	struct sampler *sampler = sampler_of(extent);
-	struct extent_value value;
+	struct instance_count value;
 
-	if (!sampler->counts_lost || extent_read(opened, &value))
+	if (!sampler->counts_lost || instance_read(opened, &value))
 		return;
 	for (unsigned int i = 0; i < sampler->lane_count; i++)
 		if (sampler->rings.all[i].cpu == (unsigned int)opened->cpu)
 			sampler->lanes[i].lost_counted += value.third;
 }
 
-static const struct extent_way way = { open_all, leave };
+static const struct extent_way way = { .open = open_all, .leave = leave };
 
 /* ---- all ---- */
 
@@ -687,6 +687,7 @@ int sampler_open(struct sampler **out, const struct sampler_request *request, st
 void sampler_enable(struct sampler *sampler)
 {
 	extent_enable(&sampler->extent);
+	extent_resume(&sampler->extent);
 }
 
 int sampler_join(struct sampler *sampler, const pid_t *pid, struct detail detail)
@@ -721,7 +722,8 @@ int sampler_follow(struct sampler *sampler)
 {
 	if (!sampler->extent.is_enabled)
 		return 0;
-	return sampler->extent.ids ? look_for_cpus(sampler) : extent_follow(&sampler->extent);
+	return sampler->extent.ids ? look_for_cpus(sampler)
+				   : extent_follow(&sampler->extent, (struct detail){ 0 });
 }
 
 /* ---- lanes ---- */
@@ -835,13 +837,13 @@ static int add_last_lost(struct sampler *sampler, unsigned int which, int was_fu
 	unsigned int cpu = sampler->rings.all[which].cpu;
 	struct sampler_lane *lane = &sampler->lanes[which];
 	uint64_t lost = lane->lost_counted;
-	struct extent_value value;
+	struct instance_count value;
 
 	if (!sampler->counts_lost)
 		return was_full ? lane_add_lost(lane, cpu, 1) : 0;
 	for (size_t i = 0; i < sampler->extent.count; i++)
 		if (sampler->extent.opened[i].cpu == (int)cpu &&
-		    !extent_read(&sampler->extent.opened[i], &value))
+		    !instance_read(&sampler->extent.opened[i], &value))
 			lost += value.third;
 	return lost > lane->lost_reported ? lane_add_lost(lane, cpu, lost - lane->lost_reported)
 					  : 0;
@@ -967,7 +969,7 @@ void sampler_close(struct sampler *sampler)
 {
 	if (!sampler)
 		return;
-	extent_close(&sampler->extent);
+	extent_release(&sampler->extent);
 	rings_release(&sampler->rings);
 	for (size_t i = 0; i < sampler->lane_count; i++) {
 		free(sampler->lanes[i].held);

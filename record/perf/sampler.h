@@ -155,8 +155,8 @@ void sampler_part(struct sampler *sampler);
 void sampler_disable(struct sampler *sampler);
 
 /*
- * CPUs come and go: open and enable the events on those that came, read out those that went. Call
- * it every 20 ms at most. 0, or -errno.
+ * CPUs come and go: open and enable the events on those that came, read out those that went. It
+ * interrupts each CPU, so some times a second are enough. 0, or -errno.
  */
 int sampler_follow(struct sampler *sampler);
 

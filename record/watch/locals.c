@@ -362,7 +362,7 @@ static void locals_sources(const struct slot *slot, struct event_source sources[
 			.kind = group->kind == WATCH_READ_WRITE ? EVENT_READ_WRITE : EVENT_WRITE,
 			.bytes = about->bytes,
 			.address = slot->cfa ? slot->cfa + about->address : PARKED(slot->frame, i),
-			.sig_data = WATCH_COOKIE(slot->of->magic, number_of(slot, i), 0, 0),
+			.sig_data = WATCH_COOKIE(slot->of->magic, number_of(slot, i), 0),
 			.what = group->text,
 		};
 	}
@@ -839,7 +839,7 @@ static int arm_entry(struct locals *locals, unsigned int group, struct ledger *l
 	struct event_source source = {
 		.kind = EVENT_EXECUTE,
 		.address = locals->groups[group].place.entry,
-		.sig_data = WATCH_COOKIE(locals->magic, number, 0, 0),
+		.sig_data = WATCH_COOKIE(locals->magic, number, 0),
 		.what = locals->groups[group].text,
 	};
 

@@ -102,7 +102,7 @@ struct event_source watched_source(const struct watching *watching, const struct
 		.bytes = kind == WATCH_EXECUTE ? 0 : one->bytes,
 		.address = one->address,
 		/* from outside there is no signal */
-		.sig_data = watching->magic ? WATCH_COOKIE(watching->magic, one->number, 0, 0) : 0,
+		.sig_data = watching->magic ? WATCH_COOKIE(watching->magic, one->number, 0) : 0,
 		.what = text,
 	};
 }

@@ -132,7 +132,7 @@ int sample_open(const struct control_watch *about, uint8_t generation)
 		.remove_on_exec = 1,
 		.sigtrap = 1,
 		.disabled = 1,
-		.sig_data = WATCH_COOKIE(about->magic, about->number, generation, 1),
+		.sig_data = WATCH_COOKIE(about->magic, about->number, generation),
 	};
 	int fd;
 

@@ -121,7 +121,6 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	__atomic_add_fetch(&caught->hits, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&caught->data, data, __ATOMIC_RELAXED);
 	__atomic_store_n(&caught->address, (uint64_t)(uintptr_t)info->si_addr, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&caught->rounds[EVENT_ROUND(data)], 1, __ATOMIC_RELAXED);
 }
 
 void fixture_catch(struct fixture_shared *shared)
@@ -150,7 +149,7 @@ void fixture_request(struct event_request *request, struct event_source sources[
 	};
 }
 
-/* As perf_sources_proven() asks them (record/perf/proven.c). */
+/* As sources_proven() of record/perf/object.c asks them. */
 void fixture_need_trials(const struct event_request *request)
 {
 	static const enum trial of_kind[] = {

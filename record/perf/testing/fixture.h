@@ -25,7 +25,6 @@ struct fixture_shared {
 	uint64_t written;	  /* stores to words[0] that were made */
 	uint64_t data;		  /* sig_data of the last */
 	uint64_t address;	  /* si_addr of the last */
-	unsigned int rounds[256]; /* signals by round */
 };
 
 struct fixture {

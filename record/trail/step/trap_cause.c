@@ -94,7 +94,7 @@ static int was_hit(const struct step *step, const struct step_thread *thread, si
 
 	if (!place || thread->is_trap_blocked || step->is_trap_ignored)
 		return 0;
-	data = WATCH_COOKIE(step->watches.magic, place->number, 0, 0);
+	data = WATCH_COOKIE(step->watches.magic, place->number, 0);
 	memset(info, 0, sizeof(*info));
 	info->si_signo = SIGTRAP;
 	info->si_code = HIT_CODE;
