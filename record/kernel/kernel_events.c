@@ -23,6 +23,7 @@
 #include <waymark/error.h>
 
 #define COUNT_NS 100000000u /* between two writes of counts */
+#define FOLLOW_NS 50000000u /* between two looks at CPUs, each of which interrupts all of them */
 
 static int is_wanted(const struct wm_session *session)
 {
@@ -411,28 +412,40 @@ void kernel_covered(const struct wm_session *session, struct kernel_coverage *co
 	};
 }
 
+/* CPUs that came, or came back. */
+static int follow(struct kernel *kernel, uint64_t now_ns)
+{
+	int err = 0;
+
+	if (now_ns - kernel->followed_ns < FOLLOW_NS)
+		return 0;
+	kernel->followed_ns = now_ns;
+	if (kernel->sampler)
+		err = sampler_follow(kernel->sampler);
+	if (!err && kernel->waker)
+		err = sampler_follow(kernel->waker);
+	if (!err && kernel->counts)
+		err = counts_follow(kernel->counts);
+	return err;
+}
+
 static int pump(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
 	uint64_t now_ns, before;
-	int err = 0;
+	int err;
 
 	if (!kernel || !kernel->process || !kernel->is_begun)
 		return 0;
 	now_ns = ticks_monotonic_ns();
 	before = kernel->taken;
-	if (kernel->sampler)
-		err = sampler_follow(kernel->sampler);
+	err = follow(kernel, now_ns);
 	if (!err && kernel->sampler)
 		err = sampler_read(kernel->sampler, 0, kernel_take, kernel);
-	if (!err && kernel->waker)
-		err = sampler_follow(kernel->waker);
 	if (!err && kernel->waker)
 		err = sampler_read(kernel->waker, 0, kernel_take_wake, kernel);
 	known_sweep(&kernel->known);
 	kernel_tasks_attend(kernel->tasks);
-	if (!err && kernel->counts)
-		err = counts_follow(kernel->counts);
 	if (!err && now_ns - kernel->counted_ns >= COUNT_NS) {
 		kernel->counted_ns = now_ns;
 		kernel_write_counts(kernel);

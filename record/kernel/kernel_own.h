@@ -77,7 +77,8 @@ struct kernel {
 	struct counts *counts;
 	struct counts_request counts_request;
 	struct sampler_request request;
-	uint64_t counted_ns; /* when counts were last written */
+	uint64_t counted_ns;  /* when counts were last written */
+	uint64_t followed_ns; /* when it was last looked which CPUs came and went */
 	pid_t *pids;
 	size_t pid_count;
 	int is_begun;
