@@ -40,7 +40,6 @@ int process_trace(struct wm_session *session, struct process *process)
 {
 	struct trace_process about = {
 		.pid = (uint32_t)process->pid,
-		.uid = process->is_kernel ? 0 : (uid_t)target_status_number(process->pid, "Uid"),
 		.ppid = process->hello.ppid,
 		.start_time = process->hello.start_time,
 		.exe = process->exe,
@@ -53,6 +52,8 @@ int process_trace(struct wm_session *session, struct process *process)
 	about.begin_ns = process->life.begin_ns;
 	if (!session->writer || process->trace >= 0 || !process->drain)
 		return 0;
+	/* after the return above, which each packet takes */
+	about.uid = process->is_kernel ? 0 : (uid_t)target_status_number(process->pid, "Uid");
 	gethostname(host, sizeof(host) - 1);
 	about.hostname = host;
 	about.clock = drain_clock(process->drain);
