@@ -9,18 +9,16 @@
  *	| struct wm_store    |  what it is, written once; three lines that change
  *	+--------------------+ slots_offset
  *	| struct wm_slot []  |  one for each stream: a thread, or one depth of nesting in a thread
- *	+--------------------+ chunks_offset
- *	| uint32_t []        |  one word a chunk: who has it
+ *	+--------------------+ taken_offset
+ *	| uint32_t []        |  one for each page: 1 when it is taken, else 0
  *	+--------------------+ pages_offset
- *	| struct wm_page []  |  one for each 4 KiB unit: what is in the page that begins there
+ *	| struct wm_page []  |  one for each page: what is in it
  *	+--------------------+ data_offset
- *	| chunks of 64 KiB   |  the pages themselves
+ *	| pages of 16 KiB    |
  *	+--------------------+ bytes
  *
- * A chunk is one large page, or up to 16 small ones of 4 KiB (a thread's first pages, so that quiet
- * threads cost little). Its word is 0 when free, CHUNK_WHOLE when a large page, else a bit for each
- * unit taken as a small page. To take: compare-exchange. To give back: clear the bits. Whoever
- * takes the page to FREE gives the units back.
+ * `taken` is apart from the pages' own states so that a search touches little memory. To take a
+ * page: compare-exchange. Whoever takes its state to FREE gives it back then.
  *
  * A page begins with PAGE_HEAD_BYTES left for the packet's header (struct wm_packet), which the
  * outside fills in as it copies; whole CTF events follow, up to `commit`. The writer stores the
@@ -29,14 +27,14 @@
  *
  * Page states, and who makes the step:
  *
- *	FREE -> OPEN    writer, having taken the units
+ *	FREE -> OPEN    writer, having taken the page
  *	OPEN -> FULL    writer, at its last event; `commit`, `events`, `end_ticks` no longer change
  *	FULL -> TAKEN   outside (to copy it) by compare-exchange
  *	OPEN -> TAKEN   outside, only when the writer is dead or the agent said that it is quiet
  *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one, by
  *	                compare-exchange; then its `word` is emptied, its `slot` set to
  *	                PAGE_NO_SLOT
- *	TAKEN -> FREE   outside, then it gives the units back
+ *	TAKEN -> FREE   outside, then it gives the page back
  *
  * The cyclic policy does not count the events that it overwrites, because its writer can be killed,
  * or leave by longjmp, between any two of its steps. Instead absolute numbers show the loss: each
@@ -66,13 +64,13 @@
 #include <stdint.h>
 
 #define STORE_MAGIC 0x3145524f54534d57ULL /* "WMSTORE1", little endian */
-#define STORE_VERSION 2
+#define STORE_VERSION 3
 
-#define UNIT_BYTES 4096u
-#define CHUNK_UNITS 16u
-#define CHUNK_BYTES (UNIT_BYTES * CHUNK_UNITS)
-#define CHUNK_WHOLE 0x80000000u
-#define CHUNK_ALL_SMALL 0x0000ffffu
+/*
+ * A thread has a page from its first event to its end, so 1,000 quiet ones need 16 MiB of a buffer,
+ * which is the default; they touch 4 KiB each.
+ */
+#define STORE_PAGE_BYTES 16384u
 
 enum store_policy {
 	STORE_DISCARD = 0, /* full: the newest events are lost and counted */
@@ -101,9 +99,9 @@ struct wm_store {
 	uint32_t policy;
 	uint32_t clock;
 	uint32_t slot_count;
-	uint32_t chunk_count;
+	uint32_t page_count;
 	uint64_t slots_offset;
-	uint64_t chunks_offset;
+	uint64_t taken_offset;
 	uint64_t pages_offset;
 	uint64_t data_offset;
 	uint64_t bytes;
@@ -152,8 +150,7 @@ struct wm_slot {
 struct wm_page {
 	uint32_t state;
 	uint32_t slot;
-	uint32_t bytes; /* UNIT_BYTES or CHUNK_BYTES */
-	uint32_t reserved;
+	uint64_t reserved;
 	/* Both are stored as one word, so that the count fits the bytes even if a writer dies. */
 	union {
 		struct {

@@ -15,7 +15,7 @@
 #define RUNS 7
 #define PACKETS 2000u
 #define STREAMS 100u /* more than are open at once */
-#define CONTENT_BYTES (CHUNK_BYTES - PAGE_HEAD_BYTES)
+#define CONTENT_BYTES (STORE_PAGE_BYTES - PAGE_HEAD_BYTES)
 
 static char content[CONTENT_BYTES];
 
@@ -112,7 +112,7 @@ static void figure(const char *name, double (*once)(void))
 		seconds[i] = once();
 	qsort(seconds, RUNS, sizeof(*seconds), by_value);
 	printf("figure %s %.0f MB/s\n", name,
-	       (double)PACKETS * CHUNK_BYTES / 1e6 / seconds[RUNS / 2]);
+	       (double)PACKETS * STORE_PAGE_BYTES / 1e6 / seconds[RUNS / 2]);
 	fflush(stdout);
 }
 

@@ -151,7 +151,7 @@ void traced_count(const struct traced *traced, uint64_t *recorded, uint64_t *dis
 		     __atomic_load_n(&store->overwritten, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < store->slot_count; i++)
 		*discarded += __atomic_load_n(&slots[i].discarded, __ATOMIC_ACQUIRE);
-	for (uint32_t i = 0; i < store->chunk_count * CHUNK_UNITS; i++) {
+	for (uint32_t i = 0; i < store->page_count; i++) {
 		uint32_t state = __atomic_load_n(&pages[i].state, __ATOMIC_ACQUIRE);
 
 		if (state == PAGE_OPEN || state == PAGE_FULL)

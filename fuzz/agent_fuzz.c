@@ -36,7 +36,7 @@
 #define INPUT_MAX 4096u
 #define BODY_MAX 600u
 #define SLOTS 8u
-#define CHUNKS 8u
+#define PAGES 128u
 #define TEXT "mj\nnet\nrx\nsample.c\n7\n"
 
 /* Shared with the agent's process: the input, and how much of it was used. */
@@ -253,7 +253,8 @@ static void write_event(struct wm_page *page, uint64_t ticks, uint64_t *seed)
 		}
 	}
 	sample_store_event(&store, page, number + 1, ticks);
-	memcpy(store.data + (size_t)(page - store.pages) * UNIT_BYTES + page->commit, bytes, count);
+	memcpy(store.data + (size_t)(page - store.pages) * STORE_PAGE_BYTES + page->commit, bytes,
+	       count);
 	page->word += PAGE_WORD(count, 0);
 }
 
@@ -308,13 +309,13 @@ static void write_store(void)
 		return;
 	for (uint32_t i = 0; i < input->count; i++)
 		seed = seed * 31 + input->bytes[i];
-	for (uint32_t unit = 0; unit < 6; unit++) {
-		struct wm_page *page = sample_store_page(&store, unit, unit % 2, 0);
+	for (uint32_t number = 0; number < 6; number++) {
+		struct wm_page *page = sample_store_page(&store, number, number % 2);
 
 		page->begin_ticks = ticks;
 		for (unsigned int i = take() % 8u; i < 20; i++)
 			write_event(page, ++ticks, &seed);
-		if (unit < 4)
+		if (number < 4)
 			sample_store_close(&store, page);
 	}
 	switch (take() % 8) {
@@ -325,13 +326,13 @@ static void write_store(void)
 		damage(store.slots, 2 * sizeof(*store.slots));
 		break;
 	case 3:
-		damage(store.chunks, 2 * sizeof(*store.chunks));
+		damage(store.taken, 8 * sizeof(*store.taken));
 		break;
 	case 4:
 		damage(store.pages, 6 * sizeof(*store.pages));
 		break;
 	case 5:
-		damage(store.data, 6ul * UNIT_BYTES);
+		damage(store.data, 6ul * STORE_PAGE_BYTES);
 	}
 }
 
@@ -341,7 +342,7 @@ static void open_store(const struct control_open *open)
 
 	if (has_store)
 		sample_store_release(&store);
-	sample_store_make(&store, SLOTS, CHUNKS, open->policy % 4);
+	sample_store_make(&store, SLOTS, PAGES, open->policy % 4);
 	has_store = 1;
 	for (uint32_t slot = 0; slot < 2; slot++)
 		sample_store_slot(&store, slot, (uint32_t)getpid() + slot, 0);

@@ -284,7 +284,7 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 	return bytes;
 }
 
-#define ROOM_MAX (CHUNK_BYTES - PAGE_HEAD_BYTES - LANE_SLACK - EVENT_EXTENDED_BYTES - 64)
+#define ROOM_MAX (STORE_PAGE_BYTES - PAGE_HEAD_BYTES - LANE_SLACK - EVENT_EXTENDED_BYTES - 64)
 
 /* What an event has behind its fields, for one consumer. */
 struct costs {
@@ -371,7 +371,7 @@ static int record_at(struct writer *writer, int depth, const struct plan *plan, 
 	bytes += costs_bytes(costs);
 	if (bytes > ROOM_MAX) {
 		bytes = ROOM_MAX;
-		cap = ROOM_MAX / WM_FIELDS_MAX - 16; /* a count takes the room of a field */
+		cap = (ROOM_MAX - costs_bytes(costs)) / plan->field_count - 16;
 	}
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
 	    put_event(lane, plan, id, payload, ticks, cap, costs)) {

@@ -211,7 +211,7 @@ Test(hit, sixteen_long_strings_are_cut_until_they_fit_a_page)
 	cr_assert_eq(fixture_read(0, width, last_event, &event), 1);
 	cr_assert_eq(fixture_discarded(0), 0);
 	cr_assert_eq(event.fields[0], FIELD_CUT);
-	cr_assert_eq(text_width(event.fields), 1 + 4065 + 1); /* waymark-marker(3) says so */
+	cr_assert_eq(text_width(event.fields), 1 + 993 + 1); /* waymark-marker(3) says so */
 }
 
 Test(hit, a_byte_run_keeps_its_length_and_a_null_one_its_state)
@@ -269,9 +269,9 @@ Test(hit, a_full_store_counts_what_it_loses)
 {
 	for (uint32_t policy = STORE_DISCARD; policy <= STORE_CYCLIC; policy++) {
 		if (policy == STORE_DISCARD)
-			fixture_make(3 * CHUNK_BYTES, policy);
+			fixture_make(3 * STORE_PAGE_BYTES, policy);
 		else
-			fixture_store(policy, 3 * CHUNK_BYTES, policy);
+			fixture_store(policy, 3 * STORE_PAGE_BYTES, policy);
 		fixture_arm("hit:pair", PAIR, 1u << policy);
 		for (int i = 0; i < 100000; i++)
 			hit_pair(i, 0);
@@ -289,7 +289,7 @@ static __attribute__((noinline)) void hit_empty(void)
 /* A lane without a page and an event without fields: nothing plus nothing is not past nothing. */
 Test(hit, an_event_without_fields_finds_no_page)
 {
-	fixture_make(2 * CHUNK_BYTES, STORE_DISCARD);
+	fixture_make(2 * STORE_PAGE_BYTES, STORE_DISCARD);
 	fixture_store(1, 1 << 20, STORE_DISCARD);
 	fixture_arm("hit:empty", EMPTY, 1);
 	for (int i = 0; i < 100000; i++)
@@ -303,63 +303,20 @@ Test(hit, an_event_without_fields_finds_no_page)
 }
 
 static volatile int stop_draining;
-static pthread_barrier_t others;
-
-static void *hold_a_page(void *data)
-{
-	(void)data;
-	hit_pair(1, 1);
-	pthread_barrier_wait(&others);
-	pthread_barrier_wait(&others);
-	return NULL;
-}
-
-/*
- * A small page is no use to an event that it can't hold, so it is not taken from its stream for it.
- */
-Test(hit, an_event_too_large_for_what_is_there_keeps_no_page)
-{
-	static char text[4000];
-	uint64_t events = 0;
-	pthread_t thread;
-	int open = 0;
-
-	fixture_make(CHUNK_BYTES, STORE_CYCLIC);
-	fixture_arm("hit:pair", PAIR, 1);
-	fixture_arm("hit:text", TEXT, 1);
-	memset(text, 'x', sizeof text - 1);
-	pthread_barrier_init(&others, NULL, 2);
-	cr_assert_eq(pthread_create(&thread, NULL, hold_a_page, NULL), 0);
-	pthread_barrier_wait(&others);
-	for (int i = 0; i < 100; i++) {
-		hit_pair(i, 0);
-		hit_text(text, i);
-	}
-	hit_pair(0, 0);
-	for (int unit = 0; unit < (int)CHUNK_UNITS; unit++)
-		open += stores[0].pages[unit].state == PAGE_OPEN;
-	cr_assert_eq(open, 2, "%d pages are open", open);
-	events = fixture_read(0, width, NULL, NULL);
-	cr_assert_eq(events + fixture_discarded(0), 202);
-	pthread_barrier_wait(&others);
-	pthread_join(thread, NULL);
-}
-
 static void *scribble(void *data)
 {
 	(void)data;
 	while (!stop_draining) {
-		for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++) {
+		for (uint32_t i = 0; i < stores[0].page_count; i++) {
 			volatile struct wm_page *page = &stores[0].pages[i];
 
-			page->bytes = 1 << 30;
 			page->slot = UINT32_MAX;
 			page->commit = UINT32_MAX;
 		}
-		for (uint32_t i = 0; i < stores[0].chunk_count; i++)
-			__atomic_fetch_or(&stores[0].chunks[i], CHUNK_WHOLE, __ATOMIC_RELAXED);
-		for (uint32_t i = 0; i < stores[0].chunk_count; i++)
-			__atomic_store_n(&stores[0].chunks[i], 0, __ATOMIC_RELAXED);
+		for (uint32_t i = 0; i < stores[0].page_count; i++)
+			__atomic_store_n(&stores[0].taken[i], 1 << 30, __ATOMIC_RELAXED);
+		for (uint32_t i = 0; i < stores[0].page_count; i++)
+			__atomic_store_n(&stores[0].taken[i], 0, __ATOMIC_RELAXED);
 	}
 	return NULL;
 }
@@ -370,9 +327,9 @@ Test(hit, whatever_the_outside_writes_the_inside_stays_in_its_pages)
 	const unsigned char *end;
 	pthread_t thread;
 
-	fixture_make(2 * CHUNK_BYTES, STORE_CYCLIC);
+	fixture_make(2 * STORE_PAGE_BYTES, STORE_CYCLIC);
 	fixture_arm("hit:pair", PAIR, 1);
-	end = stores[0].data + 2 * CHUNK_BYTES;
+	end = stores[0].data + 2 * STORE_PAGE_BYTES;
 	cr_assert_eq(pthread_create(&thread, NULL, scribble, NULL), 0);
 	for (int n = 0; n < 2000000; n++) {
 		const struct lane *lane;
@@ -404,8 +361,8 @@ Test(hit, discard_keeps_the_oldest_and_cyclic_the_newest)
 {
 	struct span oldest = { -1, -1 }, newest = { -1, -1 };
 
-	fixture_make(3 * CHUNK_BYTES, STORE_DISCARD);
-	fixture_store(1, 3 * CHUNK_BYTES, STORE_CYCLIC);
+	fixture_make(3 * STORE_PAGE_BYTES, STORE_DISCARD);
+	fixture_store(1, 3 * STORE_PAGE_BYTES, STORE_CYCLIC);
 	fixture_arm("hit:pair", PAIR, 3);
 	for (int i = 0; i < 100000; i++)
 		hit_pair(i, 0);
@@ -430,7 +387,7 @@ Test(hit, block_waits_for_the_drain_and_loses_nothing)
 	uint64_t drained = 0;
 	pthread_t thread;
 
-	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_make(2 * STORE_PAGE_BYTES, STORE_BLOCK);
 	fixture_drain(0);
 	cr_assert_eq(pthread_create(&thread, NULL, drain_thread, &drained), 0);
 	fixture_arm("hit:pair", PAIR, 1);
@@ -456,7 +413,7 @@ Test(hit, block_waits_its_time_for_a_drain_that_is_long_ago)
 	pthread_t thread;
 	int is_done = 0;
 
-	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_make(2 * STORE_PAGE_BYTES, STORE_BLOCK);
 	stores[0].block_ns = UINT64_C(3600000000000);
 	stores[0].head->drained_ns = 1;
 	fixture_arm("hit:pair", PAIR, 1);
@@ -471,7 +428,7 @@ Test(hit, block_waits_its_time_for_a_drain_that_is_long_ago)
 
 Test(hit, block_waits_once_for_a_drain_that_does_not_come)
 {
-	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_make(2 * STORE_PAGE_BYTES, STORE_BLOCK);
 	stores[0].head->drained_ns = 1;
 	fixture_arm("hit:pair", PAIR, 1);
 	for (int i = 0; i < 200000; i++) /* at 200 ms a wait this would take hours */
@@ -482,7 +439,7 @@ Test(hit, block_waits_once_for_a_drain_that_does_not_come)
 
 Test(hit, block_waits_for_nobody_when_nobody_drains)
 {
-	fixture_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	fixture_make(2 * STORE_PAGE_BYTES, STORE_BLOCK);
 	fixture_arm("hit:pair", PAIR, 1);
 	for (int i = 0; i < 200000; i++) /* at 200 ms a wait this would take hours */
 		hit_pair(i, 0);

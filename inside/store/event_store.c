@@ -27,6 +27,7 @@
 #define QUIESCE_STEP_NS 20000
 #define BARRIER_NS 1000000
 #define QUIESCE_LOOKS 2000
+#define MEMORY_PAGE_BYTES 4096u
 #define NAME_LOOKS 4
 
 struct store stores[SESSIONS_MAX];
@@ -66,9 +67,9 @@ static void barrier_everywhere(void)
 
 static void layout(struct wm_store *head, const struct store_options *options)
 {
-	uint64_t chunks = round_up(options->buffer_bytes, CHUNK_BYTES) / CHUNK_BYTES;
+	uint64_t pages = round_up(options->buffer_bytes, STORE_PAGE_BYTES) / STORE_PAGE_BYTES;
 	/* no more streams than pages can be open, twice over */
-	uint64_t slots = chunks * CHUNK_UNITS * 2;
+	uint64_t slots = pages * 2;
 
 	slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
 	*head = (struct wm_store){
@@ -78,17 +79,18 @@ static void layout(struct wm_store *head, const struct store_options *options)
 		.policy = options->policy,
 		.clock = options->clock,
 		.slot_count = (uint32_t)slots,
-		.chunk_count = (uint32_t)chunks,
+		.page_count = (uint32_t)pages,
 		.block_ns = options->block_ns,
 		.tool_pid = options->tool_pid,
 	};
 	head->slots_offset = sizeof *head;
-	head->chunks_offset = round_up(head->slots_offset + slots * sizeof(struct wm_slot),
-				       UNIT_BYTES);
-	head->pages_offset = round_up(head->chunks_offset + chunks * sizeof(uint32_t), UNIT_BYTES);
-	head->data_offset = round_up(
-		head->pages_offset + chunks * CHUNK_UNITS * sizeof(struct wm_page), CHUNK_BYTES);
-	head->bytes = head->data_offset + chunks * CHUNK_BYTES;
+	head->taken_offset = round_up(head->slots_offset + slots * sizeof(struct wm_slot),
+				      MEMORY_PAGE_BYTES);
+	head->pages_offset = round_up(head->taken_offset + pages * sizeof(uint32_t),
+				      MEMORY_PAGE_BYTES);
+	head->data_offset = round_up(head->pages_offset + pages * sizeof(struct wm_page),
+				     STORE_PAGE_BYTES);
+	head->bytes = head->data_offset + pages * STORE_PAGE_BYTES;
 }
 
 /* ftruncate past RLIMIT_FSIZE would not only fail but raise SIGXFSZ (ftruncate(2)). */
@@ -141,13 +143,13 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 		madvise(map, head.bytes, MADV_DONTFORK);
 	*store = (struct store){
 		.slots = (void *)(map + head.slots_offset),
-		.chunks = (void *)(map + head.chunks_offset),
+		.taken = (void *)(map + head.taken_offset),
 		.pages = (void *)(map + head.pages_offset),
 		.data = map + head.data_offset,
 		.bytes = head.bytes,
 		.block_ns = head.block_ns,
 		.slot_count = head.slot_count,
-		.chunk_count = head.chunk_count,
+		.page_count = head.page_count,
 		.policy = head.policy,
 		.clock = head.clock,
 		.opening = ++openings,

@@ -54,16 +54,16 @@ static uint32_t pages_in(uint32_t state)
 {
 	uint32_t count = 0;
 
-	for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++)
+	for (uint32_t i = 0; i < stores[0].page_count; i++)
 		count += stores[0].pages[i].state == state;
 	return count;
 }
 
-Test(store, quiet_threads_share_chunks_and_end_their_streams)
+Test(store, quiet_threads_take_a_page_each_and_end_their_streams)
 {
 	pthread_t threads[100];
 
-	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_make(100 * STORE_PAGE_BYTES, STORE_DISCARD);
 	fixture_arm("store:pair", PAIR, 1);
 	for (uintptr_t i = 0; i < 100; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, hit_three, (void *)i), 0);
@@ -74,8 +74,7 @@ Test(store, quiet_threads_share_chunks_and_end_their_streams)
 	cr_assert_eq(pages_in(PAGE_FULL), 100);
 	cr_assert_eq(pages_in(PAGE_OPEN), 0);
 	cr_assert_eq(fixture_read(0, width, NULL, NULL), 300);
-	for (uint32_t i = 0; i < 9; i++)
-		cr_assert_neq(stores[0].chunks[i], CHUNK_WHOLE);
+	cr_assert_eq(fixture_discarded(0), 0);
 }
 
 Test(store, memfd_of_a_store_opens_for_no_one_else)
@@ -116,20 +115,6 @@ Test(store, a_cancelled_thread_leaves_whole_pages)
 	fixture_read(0, width, NULL, NULL);
 }
 
-/* What a drain does with a full page, without reading it. */
-static void release_full(void)
-{
-	for (uint32_t chunk = 0; chunk < stores[0].chunk_count; chunk++) {
-		struct wm_page *page = &stores[0].pages[chunk * CHUNK_UNITS];
-
-		if (stores[0].chunks[chunk] != CHUNK_WHOLE || page->state != PAGE_FULL)
-			continue;
-		page->state = PAGE_FREE;
-		stores[0].chunks[chunk] = 0;
-		stores[0].head->freed++;
-	}
-}
-
 Test(store, what_was_given_back_is_taken_before_what_was_never_used)
 {
 	static const unsigned char zeros[64];
@@ -138,13 +123,13 @@ Test(store, what_was_given_back_is_taken_before_what_was_never_used)
 	fixture_make(4 << 20, STORE_DISCARD);
 	fixture_arm("store:pair", PAIR, 1);
 	for (int round = 0; round < 40; round++) {
-		for (uint64_t i = 0; i < CHUNK_BYTES / 20; i++)
+		for (uint64_t i = 0; i < STORE_PAGE_BYTES / 20; i++)
 			hit_pair(1, i);
-		release_full();
+		fixture_drain(0);
 	}
-	for (uint32_t chunk = 0; chunk < stores[0].chunk_count; chunk++) {
-		const unsigned char *middle = stores[0].data + (size_t)chunk * CHUNK_BYTES +
-					      CHUNK_BYTES / 2;
+	for (uint32_t i = 0; i < stores[0].page_count; i++) {
+		const unsigned char *middle = stores[0].data + (size_t)i * STORE_PAGE_BYTES +
+					      STORE_PAGE_BYTES / 2;
 
 		used += memcmp(middle, zeros, sizeof zeros) != 0;
 	}
@@ -436,13 +421,13 @@ Test(store, pages_of_a_flight_recorder_say_where_in_their_stream_they_stand)
 	const struct wm_slot *slot;
 	uint64_t first = UINT64_MAX, held = 0;
 
-	fixture_make(4 * CHUNK_BYTES, STORE_CYCLIC);
+	fixture_make(4 * STORE_PAGE_BYTES, STORE_CYCLIC);
 	fixture_arm("store:pair", PAIR, 1);
 	for (int i = 0; i < 100000; i++)
 		hit_pair(i, 0);
 	fixture_disarm("store:pair");
 	cr_assert_eq(store_quiet(0, 2000), 0);
-	for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++) {
+	for (uint32_t i = 0; i < stores[0].page_count; i++) {
 		const struct wm_page *page = &stores[0].pages[i];
 
 		if (page->state != PAGE_FULL)
@@ -456,46 +441,6 @@ Test(store, pages_of_a_flight_recorder_say_where_in_their_stream_they_stand)
 	cr_assert_gt(first, 0);
 	cr_assert_eq(first + held, 100000, "the pages lie side by side");
 	cr_assert_eq(stores[0].head->overwritten, first);
-}
-
-static void *hit_once_and_wait(void *data)
-{
-	hit_pair(1, 0);
-	__atomic_store_n((int *)data, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n((int *)data, __ATOMIC_ACQUIRE) == 1)
-		sched_yield();
-	return NULL;
-}
-
-/* Each chunk has a page that is being written, so none can be taken whole. */
-Test(store, small_pages_of_a_flight_recorder_are_taken_in_turn)
-{
-	uint64_t first = UINT64_MAX, held = 0;
-	uint32_t own = 0;
-	pthread_t other;
-	int state = 0;
-
-	fixture_make(CHUNK_BYTES, STORE_CYCLIC);
-	fixture_arm("store:pair", PAIR, 1);
-	cr_assert_eq(pthread_create(&other, NULL, hit_once_and_wait, &state), 0);
-	cr_assert(AWAIT(__atomic_load_n(&state, __ATOMIC_ACQUIRE)));
-	for (int i = 0; i < 100000; i++)
-		hit_pair(i, 0);
-	fixture_disarm("store:pair");
-	cr_assert_eq(store_quiet(0, 2000), 0);
-	while (stores[0].slots[own].written != 100000)
-		own++;
-	for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++) {
-		const struct wm_page *page = &stores[0].pages[i];
-
-		if (page->state != PAGE_FULL || page->slot != own)
-			continue;
-		first = page->before < first ? page->before : first;
-		held += page->events;
-	}
-	cr_expect_eq(first + held, 100000, "from %lu on %lu are held", first, held);
-	__atomic_store_n(&state, 2, __ATOMIC_RELEASE);
-	pthread_join(other, NULL);
 }
 
 static __attribute__((noinline)) void hit_other(int a, uint64_t b)
@@ -629,7 +574,7 @@ Test(store, a_buffer_past_a_limit_is_refused)
 
 Test(store, errno_is_left_alone)
 {
-	fixture_make(CHUNK_BYTES, STORE_DISCARD);
+	fixture_make(STORE_PAGE_BYTES, STORE_DISCARD);
 	fixture_arm("store:pair", PAIR, 1);
 	errno = 123;
 	for (int i = 0; i < HITS; i++)

@@ -15,8 +15,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#define SMALL_PAGES 2 /* a stream's first pages are small: quiet threads are many */
-#define SPINS 1000    /* some 20 us: between two looks for room */
+#define SPINS 1000 /* some 20 us: between two looks for room */
 #define LOOK_NS 20000
 #define LOOKS_OF_A_SLEEP 5
 #define WAIT_NS 50000
@@ -89,7 +88,6 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 	if (number < 0)
 		return -1;
 	lane->slot = (uint32_t)number + 1;
-	lane->opened = 0;
 	lane->end_ticks = 0;
 	return 0;
 }
@@ -146,10 +144,9 @@ static void page_close(struct store *store, struct lane *lane)
 	}
 }
 
-static void page_open(struct store *store, struct lane *lane, uint32_t unit, uint32_t bytes,
-		      uint64_t ticks)
+static void page_open(struct store *store, struct lane *lane, uint32_t number, uint64_t ticks)
 {
-	struct wm_page *page = &store->pages[unit];
+	struct wm_page *page = &store->pages[number];
 	struct wm_slot *slot = &store->slots[lane->slot - 1];
 	struct clock_readings now;
 
@@ -169,12 +166,11 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 	__atomic_store_n(&page->state, PAGE_OPEN, __ATOMIC_RELEASE);
 
 	lane->page = page;
-	lane->base = store->data + (size_t)unit * UNIT_BYTES;
+	lane->base = store->data + (size_t)number * STORE_PAGE_BYTES;
 	lane->word = PAGE_WORD(PAGE_HEAD_BYTES, 0);
-	lane->opened++;
 	/* last, for a handler that jumps out of here: without a limit the rest is not looked at */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_store_n(&lane->limit, bytes - LANE_SLACK, __ATOMIC_RELAXED);
+	__atomic_store_n(&lane->limit, STORE_PAGE_BYTES - LANE_SLACK, __ATOMIC_RELAXED);
 }
 
 /* libc's; beside that of what was installed by way of the agent (inside/watch/guard.h) */
@@ -263,13 +259,12 @@ static unsigned int pause_a_while(struct writer *writer, unsigned int looks, uin
 }
 
 /* The block policy: a page, if one comes free in time. */
-static int32_t wait_for_page(struct store *store, struct writer *writer, int depth, int exact,
-			     uint32_t *bytes, uintptr_t sp)
+static int32_t wait_for_page(struct store *store, struct writer *writer, int depth, uintptr_t sp)
 {
 	unsigned int looks = 0;
 	uint64_t drained, end;
 	uint32_t asked = 0;
-	int32_t unit = -1;
+	int32_t number = -1;
 
 	if ((depth && depth != DEPTH_ELSEWHERE) || in_signal_handler(writer, sp))
 		return -1;
@@ -277,7 +272,7 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 	/*
 	 * on a busy machine the time may go by without a look: the looks have to take as long, too
 	 */
-	while (unit < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE)) {
+	while (number < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE)) {
 		drained = __atomic_load_n(&store->head->drained_ns, __ATOMIC_RELAXED);
 		if (!may_wait(store, drained))
 			break;
@@ -287,22 +282,20 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 		}
 		looks += pause_a_while(writer, looks, &asked);
 		if (pool_may_have(store))
-			unit = pool_take(store, exact, bytes);
+			number = pool_take(store);
 	}
 	if (asked)
 		__atomic_store_n(&writer->permit, asked & ~PERMIT_STATE, __ATOMIC_RELEASE);
-	return unit;
+	return number;
 }
 
 int lane_next_page(struct writer *writer, struct lane *lane, unsigned int session, int depth,
 		   uint64_t bytes, uint64_t ticks, uintptr_t sp)
 {
 	struct store *store = &stores[session];
-	int exact = bytes + PAGE_HEAD_BYTES + LANE_SLACK > UNIT_BYTES; /* a small page won't do */
-	uint32_t page_bytes;
-	int32_t unit = -1;
+	int32_t number = -1;
 
-	if (bytes + PAGE_HEAD_BYTES + LANE_SLACK > CHUNK_BYTES)
+	if (bytes + PAGE_HEAD_BYTES + LANE_SLACK > STORE_PAGE_BYTES)
 		return -1;
 	if (!__atomic_load_n(&store->head, __ATOMIC_ACQUIRE))
 		return -1;
@@ -317,14 +310,13 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 	if (ticks < lane->end_ticks)
 		ticks = lane->end_ticks;
 
-	page_bytes = exact || lane->opened >= SMALL_PAGES ? CHUNK_BYTES : UNIT_BYTES;
 	if (pool_may_have(store))
-		unit = pool_take(store, exact, &page_bytes);
-	if (unit < 0 && store->policy == STORE_BLOCK)
-		unit = wait_for_page(store, writer, depth, exact, &page_bytes, sp);
-	if (unit < 0)
+		number = pool_take(store);
+	if (number < 0 && store->policy == STORE_BLOCK)
+		number = wait_for_page(store, writer, depth, sp);
+	if (number < 0)
 		return -1;
-	page_open(store, lane, (uint32_t)unit, page_bytes, ticks);
+	page_open(store, lane, (uint32_t)number, ticks);
 	return 0;
 }
 
@@ -365,5 +357,4 @@ void lane_end(struct lane *lane, unsigned int session)
 	lane->limit = 0;
 	lane->word = 0;
 	lane->slot = 0;
-	lane->opened = 0;
 }

@@ -51,9 +51,9 @@ struct lane {		      /* one cache line */
 	uint64_t word;	      /* PAGE_WORD: where the next event goes, how many there are */
 	unsigned char *base;  /* of the page */
 	struct wm_page *page; /* NULL: none */
-	uint32_t limit;	 /* an event that could pass this offset needs another page; 0: no page */
-	uint32_t slot;	 /* number + 1; 0: none */
-	uint32_t opened; /* pages opened so far: the first are small */
+	uint32_t limit; /* an event that could pass this offset needs another page; 0: no page */
+	uint32_t slot;	/* number + 1; 0: none */
+	uint32_t reserved0;
 	uint64_t end_ticks; /* of the page before */
 	uint64_t reserved[2];
 };
@@ -154,17 +154,16 @@ struct lane *writer_lane(struct writer *writer, unsigned int session, int depth)
 struct store {
 	struct wm_store *head; /* NULL: no such session */
 	struct wm_slot *slots;
-	uint32_t *chunks;
+	uint32_t *taken;
 	struct wm_page *pages;
 	unsigned char *data;
 	uint64_t bytes, block_ns;
-	uint32_t slot_count, chunk_count, policy, clock;
+	uint32_t slot_count, page_count, policy, clock;
 	uint32_t opening;    /* its number, from 1: PLAN_BEGUN */
 	uint32_t closing;    /* no writer waits for room any more */
 	uint64_t waited_ns;  /* head->drained_ns when a wait for room was last in vain; 0: never */
 	uint32_t full_mark;  /* head->freed + 1 when the pool was last found empty; 0: never */
-	uint32_t hand;	     /* where the next search for a free or an old chunk starts */
-	uint32_t unit_hand;  /* the same, for a small page out of a chunk that is in use */
+	uint32_t hand;	     /* where the next search for a free or an old page starts */
 	uint32_t freed_seen; /* head->freed when that search last began */
 	uint32_t slot_hand;
 	uint64_t slots_out_ticks; /* when no slot was free; 0: never */

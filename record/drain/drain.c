@@ -39,8 +39,7 @@ int drain_new(struct drain **drain, int fd, uint32_t pid)
 	if (!err) {
 		/* room for the worst case, so that no pass fails; untouched memory costs nothing */
 		new->streams = calloc(new->map.slot_count, sizeof(*new->streams));
-		new->found = calloc((size_t) new->map.chunk_count *CHUNK_UNITS,
-				    sizeof(*new->found));
+		new->found = calloc(new->map.page_count, sizeof(*new->found));
 		if (!new->streams || !new->found)
 			err = -ENOMEM;
 	}
@@ -77,20 +76,14 @@ struct stream *drain_stream_of(struct drain *drain, uint32_t slot)
 	return stream;
 }
 
-/* TAKEN -> FREE, then free the units; then count it in `freed`, for writers that lack room. */
-static void page_return(struct drain *drain, uint32_t unit, uint32_t slot)
+/* TAKEN -> FREE, then give it back; then count it in `freed`, for writers that lack room. */
+static void page_return(struct drain *drain, uint32_t number, uint32_t slot)
 {
-	struct wm_page *page = &drain->map.pages[unit];
-	uint32_t *word = &drain->map.chunks[unit / CHUNK_UNITS];
-	uint32_t bits = 1u << unit % CHUNK_UNITS;
-
-	if (__atomic_load_n(word, __ATOMIC_RELAXED) & CHUNK_WHOLE)
-		bits = CHUNK_WHOLE;
 	if (slot < drain->map.slot_count)
 		__atomic_fetch_sub(&drain->map.slots[slot].pages, 1, __ATOMIC_RELEASE);
-	__atomic_store_n(&page->state, PAGE_FREE, __ATOMIC_RELAXED);
-	/* pairs with the acquire of the writer that takes the units next */
-	__atomic_fetch_and(word, ~bits, __ATOMIC_RELEASE);
+	__atomic_store_n(&drain->map.pages[number].state, PAGE_FREE, __ATOMIC_RELAXED);
+	/* 1 -> 0; pairs with the acquire of the writer that takes the page next */
+	__atomic_store_n(&drain->map.taken[number], 0, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&drain->map.store->freed, 1, __ATOMIC_RELEASE);
 }
 
@@ -102,9 +95,9 @@ static int is_abandoned(const struct drain *drain, uint32_t slot)
 }
 
 /* FULL -> TAKEN, or OPEN -> TAKEN if no thread writes to it. Returns 0 if it can't be taken. */
-static int page_claim(struct drain *drain, uint32_t unit, uint32_t slot)
+static int page_claim(struct drain *drain, uint32_t number, uint32_t slot)
 {
-	uint32_t *state = &drain->map.pages[unit].state;
+	uint32_t *state = &drain->map.pages[number].state;
 	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 
 	if (is != PAGE_FULL && (is != PAGE_OPEN || !is_abandoned(drain, slot)))
@@ -146,7 +139,7 @@ static void losses_first(struct drain *drain, struct stream *stream, struct wm_p
 static int page_peek(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
 	struct stream *stream = drain_stream_of(drain, found->slot);
-	uint32_t *state = &drain->map.pages[found->unit].state;
+	uint32_t *state = &drain->map.pages[found->page].state;
 	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 	struct wm_packet head;
 	struct drain_packet packet = { .head = &head };
@@ -172,21 +165,21 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 	drain->counts.bytes += packet.bytes;
 	stream->delivered = 0;
 	stream->next_seq = found->seq + 1;
-	page_return(drain, found->unit, found->slot);
+	page_return(drain, found->page, found->slot);
 	return 0;
 }
 
 static int page_take(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
 	struct stream *stream = drain_stream_of(drain, found->slot);
-	struct wm_page *page = &drain->map.pages[found->unit];
+	struct wm_page *page = &drain->map.pages[found->page];
 	struct wm_packet head;
 	struct drain_packet packet = { .head = &head };
 	uint64_t before = stream->delivered, events, position;
 	uint32_t part = stream->part_seq == found->seq ? stream->part_events : 0;
 	int err = 0;
 
-	if (!page_claim(drain, found->unit, found->slot))
+	if (!page_claim(drain, found->page, found->slot))
 		return 0;
 	events = page->events > part ? page->events - part : 0;
 	position = page->before;
@@ -224,7 +217,7 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	stream->delivered = stream->part_bytes = 0;
 	stream->part_events = 0;
 	stream->next_seq = found->seq + 1;
-	page_return(drain, found->unit, found->slot);
+	page_return(drain, found->page, found->slot);
 	return err < 0 ? err : packet.bytes > 0;
 }
 
@@ -232,7 +225,7 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 static int page_part(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
 	struct stream *stream = drain_stream_of(drain, found->slot);
-	uint64_t position = drain->map.pages[found->unit].before;
+	uint64_t position = drain->map.pages[found->page].before;
 	struct wm_packet head;
 	struct drain_packet packet = { .head = &head };
 	int err;
@@ -447,13 +440,13 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 
 		if (found->slot == UINT32_MAX) {
 			if (drain->reach != DRAIN_PEEK &&
-			    page_claim(drain, found->unit, found->slot)) {
+			    page_claim(drain, found->page, found->slot)) {
 				/*
 				 * a page without events: a writer was killed while it took the page
 				 * over
 				 */
-				drain->counts.damaged += drain->map.pages[found->unit].events != 0;
-				page_return(drain, found->unit, found->slot);
+				drain->counts.damaged += drain->map.pages[found->page].events != 0;
+				page_return(drain, found->page, found->slot);
 			}
 			continue;
 		}
@@ -560,20 +553,16 @@ uint64_t drain_used_bytes(const struct drain *drain)
 {
 	uint64_t used = 0;
 
-	for (uint32_t chunk = 0; chunk < drain->map.chunk_count; chunk++) {
-		uint32_t word = __atomic_load_n(&drain->map.chunks[chunk], __ATOMIC_RELAXED);
-
-		if (word & CHUNK_WHOLE)
-			used += CHUNK_BYTES;
-		else if (word)
-			used += (uint64_t)__builtin_popcount(word & CHUNK_ALL_SMALL) * UNIT_BYTES;
+	for (uint32_t i = 0; i < drain->map.page_count; i++) {
+		if (__atomic_load_n(&drain->map.taken[i], __ATOMIC_RELAXED))
+			used += STORE_PAGE_BYTES;
 	}
 	return used;
 }
 
 uint64_t drain_buffer_bytes(const struct drain *drain)
 {
-	return (uint64_t)drain->map.chunk_count * CHUNK_BYTES;
+	return (uint64_t)drain->map.page_count * STORE_PAGE_BYTES;
 }
 
 uint32_t drain_clock(const struct drain *drain)

@@ -6,12 +6,12 @@ Test(drain_cyclic, cyclic_store_is_taken_only_at_the_end)
 {
 	struct drain_counts counts;
 
-	make(4, 4, STORE_CYCLIC);
+	make(4, 64, STORE_CYCLIC);
 	sample_store_slot(&store, 0, 100, 0);
 	store.slots[0].next_seq = 6;
 	store.slots[0].written = 60;
-	fill(sample_store_page(&store, 0, 0, 0), 4);
-	fill(sample_store_page(&store, 1, 0, 0), 4);
+	fill(sample_store_page(&store, 0, 0), 4);
+	fill(sample_store_page(&store, 1, 0), 4);
 	cr_assert_eq(pass(DRAIN_READY), 0);
 	cr_assert_eq(store.pages[0].state, PAGE_FULL);
 	cr_assert_eq(pass(DRAIN_ALL), 2);
@@ -29,12 +29,12 @@ Test(drain_cyclic, cyclic_store_is_taken_only_at_the_end)
 
 Test(drain_cyclic, overwritten_pages_are_losses_before_next_page)
 {
-	make(4, 4, STORE_CYCLIC);
+	make(4, 64, STORE_CYCLIC);
 	sample_store_slot(&store, 0, 100, 0);
-	fill(sample_store_page(&store, 0, 0, 0), 4);
+	fill(sample_store_page(&store, 0, 0), 4);
 	store.slots[0].next_seq = 9;
 	store.slots[0].written += 60;
-	fill(sample_store_page(&store, 1, 0, 0), 4);
+	fill(sample_store_page(&store, 1, 0), 4);
 	store.slots[0].discarded = 30;
 	cr_assert_eq(pass(DRAIN_ALL), 2);
 	cr_assert_eq(seen.heads[0].discarded, 0);
@@ -49,11 +49,11 @@ Test(drain_cyclic, held_counts_stored_and_overwritten_events)
 {
 	struct wm_page *page;
 
-	make(4, 4, STORE_CYCLIC);
+	make(4, 64, STORE_CYCLIC);
 	cr_assert_eq(drain_held(drain), 0);
 	sample_store_slot(&store, 0, 100, 0);
-	fill(sample_store_page(&store, 0, 0, 0), 4);
-	page = sample_store_page(&store, 1, 0, 0);
+	fill(sample_store_page(&store, 0, 0), 4);
+	page = sample_store_page(&store, 1, 0);
 	sample_store_event(&store, page, 1, 2000);
 	cr_assert_eq(drain_held(drain), 5);
 	store.head->overwritten = 7;
@@ -102,14 +102,14 @@ Test(drain_cyclic, page_of_killed_thief_counts_once)
 		struct wm_page *oldest;
 		unsigned int more;
 
-		make(4, 4, STORE_CYCLIC);
+		make(4, 64, STORE_CYCLIC);
 		sample_store_slot(&store, 0, 100, 0);
 		sample_store_slot(&store, 1, 101, 0);
 		store.slots[1].written = 60; /* these were overwritten */
-		oldest = sample_store_page(&store, 0, 0, 0);
+		oldest = sample_store_page(&store, 0, 0);
 		fill(oldest, 5);
-		fill(sample_store_page(&store, 1, 0, 0), 7);
-		sample_store_event(&store, sample_store_page(&store, 2, 0, 0), 1, 9000);
+		fill(sample_store_page(&store, 1, 0), 7);
+		sample_store_event(&store, sample_store_page(&store, 2, 0), 1, 9000);
 		more = steal(oldest, steps);
 		cr_assert_geq(pass(DRAIN_ALL), 0);
 		cr_assert_eq(drain_finish(drain, &sink), 0);
@@ -131,10 +131,10 @@ Test(drain_cyclic, peek_at_cyclic_store_changes_no_count)
 	struct drain_counts counts;
 	struct wm_page *page;
 
-	make(4, 4, STORE_CYCLIC);
+	make(4, 64, STORE_CYCLIC);
 	sample_store_slot(&store, 0, 100, 0);
 	sample_store_slot(&store, 1, 101, 0);
-	page = sample_store_page(&store, 0, 1, 0);
+	page = sample_store_page(&store, 0, 1);
 	fill(page, 5);
 	cr_assert_eq(pass(DRAIN_PEEK), 0);
 	store.slots[1].state = SLOT_ENDED;
@@ -146,7 +146,7 @@ Test(drain_cyclic, peek_at_cyclic_store_changes_no_count)
 		page->slot = PAGE_NO_SLOT;
 		cr_assert_eq(pass(DRAIN_PEEK), 0);
 		store.head->overwritten += 5;
-		fill(sample_store_page(&store, 0, 0, 0), 5);
+		fill(sample_store_page(&store, 0, 0), 5);
 		cr_assert_eq(pass(DRAIN_PEEK), 0);
 		drain_count(drain, &counts);
 		cr_assert_eq(counts.recorded, 0);

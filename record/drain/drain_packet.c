@@ -15,15 +15,6 @@ void packet_head(struct drain *drain, struct wm_packet *head, const struct strea
 	};
 }
 
-/* The size of a page, if its chunk's word agrees with it; else 0. */
-static uint32_t page_bytes(const struct drain *drain, uint32_t unit, uint32_t bytes)
-{
-	uint32_t word = __atomic_load_n(&drain->map.chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
-	uint32_t is = word & CHUNK_WHOLE ? CHUNK_BYTES : UNIT_BYTES;
-
-	return bytes == is && (is == UNIT_BYTES || unit % CHUNK_UNITS == 0) ? is : 0;
-}
-
 /* Set the packet's begin, in all clocks. The rate is that of the clocks since this drain began. */
 static void packet_begin(const struct drain *drain, struct wm_packet *head, uint64_t ticks)
 {
@@ -64,13 +55,13 @@ static void packet_cut(const struct drain *drain, const struct stream *stream, u
 int packet_of(struct drain *drain, struct stream *stream, const struct found *found, uint64_t word,
 	      uint64_t end_ticks, struct drain_packet *packet)
 {
-	const struct wm_page *page = &drain->map.pages[found->unit];
-	uint32_t bytes = page_bytes(drain, found->unit, page->bytes), commit = (uint32_t)word;
+	const struct wm_page *page = &drain->map.pages[found->page];
+	uint32_t commit = (uint32_t)word;
 	struct wm_slot *slot = &drain->map.slots[found->slot];
 	struct wm_packet *head = packet->head;
 	uint64_t discarded = __atomic_load_n(&page->discarded, __ATOMIC_RELAXED);
 
-	if (!bytes || commit < PAGE_HEAD_BYTES || commit > bytes)
+	if (commit < PAGE_HEAD_BYTES || commit > STORE_PAGE_BYTES)
 		return 0;
 	/* the page has the slot's count of losses from when it was opened */
 	stream_count(stream, &slot->discarded);
@@ -89,7 +80,8 @@ int packet_of(struct drain *drain, struct stream *stream, const struct found *fo
 	head->realtime_ns = page->realtime_ns;
 	memcpy(head->comm, slot->comm, sizeof(head->comm));
 	head->comm[sizeof(head->comm) - 1] = 0;
-	packet->content = drain->map.data + (size_t)found->unit * UNIT_BYTES + PAGE_HEAD_BYTES;
+	packet->content = drain->map.data + (size_t)found->page * STORE_PAGE_BYTES +
+			  PAGE_HEAD_BYTES;
 	packet->bytes = commit - PAGE_HEAD_BYTES;
 	packet->events = word >> 32;
 	packet->delivered = &stream->delivered;
@@ -101,7 +93,7 @@ int packet_of(struct drain *drain, struct stream *stream, const struct found *fo
 int packet_of_page(struct drain *drain, struct stream *stream, const struct found *found,
 		   struct drain_packet *packet)
 {
-	const struct wm_page *page = &drain->map.pages[found->unit];
+	const struct wm_page *page = &drain->map.pages[found->page];
 	/* acquire: all bytes, counts and times before it are complete (abi/page.h) */
 	uint64_t word = __atomic_load_n(&page->word, __ATOMIC_ACQUIRE);
 

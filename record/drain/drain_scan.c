@@ -40,12 +40,12 @@ static int is_in_parts(const struct drain *drain, uint32_t slot)
 		(drain->reach == DRAIN_ALL && drain_is_childs(drain, slot)));
 }
 
-static void found_add(struct drain *drain, uint32_t unit)
+static void found_add(struct drain *drain, uint32_t number)
 {
-	struct wm_page *page = &drain->map.pages[unit];
+	struct wm_page *page = &drain->map.pages[number];
 	uint32_t slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED);
 
-	struct found found = { .unit = unit };
+	struct found found = { .page = number };
 
 	/* a page of an unknown slot is invalid; it sorts last and is dropped */
 	if (slot >= drain->map.slot_count)
@@ -58,16 +58,16 @@ static void found_add(struct drain *drain, uint32_t unit)
 	drain->found[drain->found_count++] = found;
 }
 
-static int page_wanted(const struct drain *drain, uint32_t unit)
+static int page_wanted(const struct drain *drain, uint32_t number)
 {
 	/* pairs with the writer's release stores of FULL and of OPEN */
-	uint32_t state = __atomic_load_n(&drain->map.pages[unit].state, __ATOMIC_ACQUIRE);
+	uint32_t state = __atomic_load_n(&drain->map.pages[number].state, __ATOMIC_ACQUIRE);
 
 	return state == PAGE_FULL ||
 	       (state == PAGE_OPEN &&
 		(drain->reach != DRAIN_READY ||
 		 drain_is_left(drain,
-			       __atomic_load_n(&drain->map.pages[unit].slot, __ATOMIC_RELAXED))));
+			       __atomic_load_n(&drain->map.pages[number].slot, __ATOMIC_RELAXED))));
 }
 
 /* Order by thread, then by stream, then by sequence number. */
@@ -81,7 +81,7 @@ static int found_order(const void *a, const void *b)
 		return x->slot < y->slot ? -1 : 1;
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
-	return x->unit < y->unit ? -1 : x->unit > y->unit;
+	return x->page < y->page ? -1 : x->page > y->page;
 }
 
 static uint64_t page_held(const struct drain *drain, const struct wm_page *page)
@@ -103,14 +103,9 @@ uint64_t drain_held(const struct drain *drain)
 	uint64_t overwritten = __atomic_load_n(&map->store->overwritten, __ATOMIC_RELAXED);
 	uint64_t held = 0;
 
-	for (uint32_t chunk = 0; chunk < map->chunk_count; chunk++) {
-		uint32_t word = __atomic_load_n(&map->chunks[chunk], __ATOMIC_ACQUIRE);
-		uint32_t units = word & CHUNK_WHOLE ? 1 : word & CHUNK_ALL_SMALL;
-
-		for (; units; units &= units - 1)
-			held += page_held(
-				drain,
-				&map->pages[chunk * CHUNK_UNITS + (uint32_t)__builtin_ctz(units)]);
+	for (uint32_t i = 0; i < map->page_count; i++) {
+		if (__atomic_load_n(&map->taken[i], __ATOMIC_ACQUIRE))
+			held += page_held(drain, &map->pages[i]);
 	}
 	if (is_cyclic(drain) && overwritten > drain->overwritten_counted)
 		held += overwritten - drain->overwritten_counted;
@@ -126,16 +121,9 @@ int drain_scan(struct drain *drain, enum drain_reach reach)
 	drain_look_at_children(drain, reach == DRAIN_ALL);
 	if (is_cyclic(drain) && reach != DRAIN_ALL)
 		return 0;
-	for (uint32_t chunk = 0; chunk < map->chunk_count; chunk++) {
-		uint32_t word = __atomic_load_n(&map->chunks[chunk], __ATOMIC_ACQUIRE);
-		uint32_t units = word & CHUNK_WHOLE ? 1 : word & CHUNK_ALL_SMALL;
-
-		for (; units; units &= units - 1) {
-			uint32_t unit = chunk * CHUNK_UNITS + (uint32_t)__builtin_ctz(units);
-
-			if (page_wanted(drain, unit))
-				found_add(drain, unit);
-		}
+	for (uint32_t i = 0; i < map->page_count; i++) {
+		if (__atomic_load_n(&map->taken[i], __ATOMIC_ACQUIRE) && page_wanted(drain, i))
+			found_add(drain, i);
 	}
 	qsort(drain->found, drain->found_count, sizeof(*drain->found), found_order);
 	return drain->found_count > INT_MAX ? INT_MAX : (int)drain->found_count;

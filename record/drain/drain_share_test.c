@@ -51,10 +51,10 @@ Test(drain_share, open_page_of_dead_child_is_taken_with_its_pid)
 	pid_t pid = child_begin();
 	struct wm_page *page;
 
-	make(64, 4, STORE_DISCARD);
+	make(64, 64, STORE_DISCARD);
 	child_slot(0, pid, 0);
 	store.slots[0].discarded = 3;
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, page->begin_ticks);
 	cr_assert_eq(pass(DRAIN_READY), 0);
 	cr_assert_eq(page->state, PAGE_OPEN);
@@ -76,9 +76,9 @@ Test(drain_share, open_page_of_live_child_is_taken_in_parts)
 	pid_t pid = child_begin();
 	struct wm_page *page;
 
-	make(64, 4, STORE_DISCARD);
+	make(64, 64, STORE_DISCARD);
 	child_slot(0, pid, 0);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, page->begin_ticks);
 	cr_assert_eq(pass(DRAIN_ALL), 1);
 	cr_assert_eq(seen.all_events, 1);
@@ -106,9 +106,9 @@ Test(drain_share, refused_part_of_live_child_counts_as_discarded)
 		struct drain_counts counts;
 		struct wm_page *page;
 
-		make(64, 4, policies[i]);
+		make(64, 64, policies[i]);
 		child_slot(0, pid, 0);
-		page = sample_store_page(&store, 0, 0, 0);
+		page = sample_store_page(&store, 0, 0);
 		sample_store_event(&store, page, 1, page->begin_ticks);
 		sample_store_event(&store, page, 1, page->begin_ticks + 1);
 		seen.fail = -ENOSPC;
@@ -134,7 +134,7 @@ Test(drain_share, is_shared_while_live_child_maps_store)
 {
 	pid_t pid = child_begin();
 
-	make(64, 4, STORE_DISCARD);
+	make(64, 64, STORE_DISCARD);
 	drain_share(drain);
 	child_slot(0, pid, SLOT_SHARES);
 	cr_assert(is_shared());
@@ -152,7 +152,7 @@ Test(drain_share, is_shared_while_live_child_maps_store)
 
 Test(drain_share, is_shared_until_fork_returns_in_child)
 {
-	make(64, 4, STORE_DISCARD);
+	make(64, 64, STORE_DISCARD);
 	drain_share(drain);
 	store.head->forks = 1;
 	cr_assert(is_shared());
@@ -168,7 +168,7 @@ Test(drain_share, unreached_children_are_counted)
 {
 	int error;
 
-	make(64, 4, STORE_DISCARD);
+	make(64, 64, STORE_DISCARD);
 	cr_assert_eq(drain_unreached(drain, &error), 0);
 	store.head->unreached_error = -13;
 	store.head->unreached = 2;

@@ -11,7 +11,7 @@
 
 /* A page that may be taken. */
 struct found {
-	uint32_t tid, slot, unit;
+	uint32_t tid, slot, page;
 	uint64_t seq;
 	uint64_t word, end_ticks; /* of an open page, the part to take; word 0: all of a page */
 };

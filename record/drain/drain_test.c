@@ -28,13 +28,13 @@ static const struct drain_sink live_sink = { see_live, &seen };
 
 Test(drain, full_pages_are_ordered_by_stream)
 {
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
 	sample_store_slot(&store, 1, 101, 1);
 	/* later pages are before earlier ones in memory */
-	fill(sample_store_page(&store, 40, 0, 0), 3);
-	fill(sample_store_page(&store, 16, 1, 1), 7);
-	fill(sample_store_page(&store, 3, 0, 0), 5);
+	fill(sample_store_page(&store, 40, 0), 3);
+	fill(sample_store_page(&store, 16, 1), 7);
+	fill(sample_store_page(&store, 3, 0), 5);
 	cr_assert_eq(pass(DRAIN_READY), 3);
 	cr_assert_eq(seen.heads[0].tid, 100);
 	cr_assert_eq(seen.heads[0].seq, 0);
@@ -53,20 +53,21 @@ Test(drain, taken_pages_are_freed_and_counted)
 {
 	uint32_t freed;
 
-	make(4, 4, STORE_BLOCK);
+	make(4, 64, STORE_BLOCK);
 	freed = store.head->freed;
 	sample_store_slot(&store, 0, 100, 0);
-	fill(sample_store_page(&store, 5, 0, 0), 1);
-	sample_store_page(&store, 6, 0, 0);
-	fill(sample_store_page(&store, 16, 0, 1), 1);
+	fill(sample_store_page(&store, 5, 0), 1);
+	sample_store_page(&store, 6, 0);
+	fill(sample_store_page(&store, 16, 0), 1);
 	store.head->drained_ns = 0;
 	cr_assert_eq(pass(DRAIN_READY), 1, "the page behind the open one waits");
-	cr_assert_eq(store.chunks[0], 1u << 6);
+	cr_assert_eq(store.taken[5], 0);
+	cr_assert_eq(store.taken[6], 1);
 	cr_assert_eq(store.pages[5].state, PAGE_FREE);
 	cr_assert_eq(store.slots[0].pages, 2);
 	cr_assert_eq(store.head->freed, freed + 1);
 	cr_assert_neq(store.head->drained_ns, 0);
-	cr_assert_eq(drain_used_bytes(drain), UNIT_BYTES + CHUNK_BYTES);
+	cr_assert_eq(drain_used_bytes(drain), 2 * STORE_PAGE_BYTES);
 	release();
 }
 
@@ -74,10 +75,10 @@ Test(drain, page_waits_for_its_predecessor)
 {
 	struct wm_page *first;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	first = sample_store_page(&store, 0, 0, 0);
-	fill(sample_store_page(&store, 1, 0, 0), 1);
+	first = sample_store_page(&store, 0, 0);
+	fill(sample_store_page(&store, 1, 0), 1);
 	cr_assert_eq(pass(DRAIN_READY), 0);
 	fill(first, 1);
 	cr_assert_eq(pass(DRAIN_READY), 2);
@@ -88,10 +89,10 @@ Test(drain, page_waits_for_its_predecessor)
 
 Test(drain, missing_page_delays_stream_only_some_passes)
 {
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
 	store.slots[0].next_seq = 9;
-	fill(sample_store_page(&store, 1, 0, 0), 1);
+	fill(sample_store_page(&store, 1, 0), 1);
 	for (int i = 0; i < 10 && !seen.count; i++)
 		pass(DRAIN_READY);
 	cr_assert_eq(seen.count, 1);
@@ -102,9 +103,9 @@ Test(drain, open_page_is_taken_only_when_quiet)
 {
 	struct wm_page *page;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, 2000);
 	cr_assert_eq(pass(DRAIN_READY), 0);
 	cr_assert_eq(page->state, PAGE_OPEN);
@@ -119,10 +120,10 @@ Test(drain, open_page_is_written_in_parts)
 	struct drain_counts counts;
 	struct wm_page *page;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	seen.checks_times = 1;
 	sample_store_slot(&store, 0, 100, 0);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, 1500);
 	cr_assert_eq(drain_held(drain), 1);
 	cr_assert_eq(pass(DRAIN_PARTS), 1);
@@ -136,13 +137,13 @@ Test(drain, open_page_is_written_in_parts)
 	sample_store_close(&store, page);
 	cr_assert_eq(pass(DRAIN_PARTS), 1);
 	cr_assert_eq(page->state, PAGE_FREE);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, 3000);
 	cr_assert_eq(pass(DRAIN_PARTS), 1);
 	sample_store_close(&store, page);
 	cr_assert_eq(pass(DRAIN_READY), 0, "all of it was written");
 	cr_assert_eq(page->state, PAGE_FREE);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, 3500);
 	cr_assert_eq(pass(DRAIN_ALL), 1);
 	cr_assert_eq(seen.count, 5);
@@ -163,9 +164,9 @@ Test(drain, refused_part_is_retried)
 	struct drain_counts counts;
 	struct wm_page *page;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, 2000);
 	cr_assert_eq(pass(DRAIN_PARTS), 1);
 	sample_store_event(&store, page, 1, 2001);
@@ -183,10 +184,10 @@ Test(drain, refused_part_is_retried)
 
 Test(drain, parts_are_limited_in_each_pass)
 {
-	make(2048, 128, STORE_DISCARD);
+	make(2048, 2048, STORE_DISCARD);
 	for (uint32_t i = 0; i < 1500; i++) {
 		sample_store_slot(&store, i, 100 + i, 0);
-		sample_store_event(&store, sample_store_page(&store, i, i, 0), 1, 2000);
+		sample_store_event(&store, sample_store_page(&store, i, i), 1, 2000);
 	}
 	cr_assert_eq(pass(DRAIN_PARTS), 1000);
 	cr_assert_eq(pass(DRAIN_PARTS), 500);
@@ -198,9 +199,9 @@ Test(drain, peek_hands_out_each_event_once)
 {
 	struct wm_page *page;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, 2000);
 	drain_scan(drain, DRAIN_PEEK);
 	cr_assert_geq(drain_take(drain, &live_sink), 0);
@@ -216,7 +217,7 @@ Test(drain, peek_hands_out_each_event_once)
 	drain_take(drain, &live_sink);
 	cr_assert_eq(seen.all_events, 3);
 	cr_assert_eq(page->state, PAGE_FREE);
-	page = sample_store_page(&store, 0, 0, 0);
+	page = sample_store_page(&store, 0, 0);
 	sample_store_event(&store, page, 1, 3000);
 	drain_scan(drain, DRAIN_PEEK);
 	drain_take(drain, &live_sink);
@@ -228,11 +229,11 @@ Test(drain, losses_are_in_next_page_or_empty_packet)
 {
 	struct drain_counts counts;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	fill(sample_store_page(&store, 0, 0, 0), 2);
+	fill(sample_store_page(&store, 0, 0), 2);
 	store.slots[0].discarded = 5;
-	fill(sample_store_page(&store, 1, 0, 0), 2);
+	fill(sample_store_page(&store, 1, 0), 2);
 	store.slots[0].discarded = 8;
 	store.slots[0].state = SLOT_ENDED;
 	pass(DRAIN_READY);
@@ -254,7 +255,7 @@ Test(drain, losses_are_counted_between_passes)
 {
 	struct drain_counts counts;
 
-	make(4, 4, STORE_BLOCK);
+	make(4, 64, STORE_BLOCK);
 	sample_store_slot(&store, 0, 100, 0);
 	store.slots[0].discarded = 5;
 	store.head->discarded = 1;
@@ -271,13 +272,13 @@ Test(drain, losses_are_counted_between_passes)
 
 Test(drain, reused_slot_is_another_stream)
 {
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	fill(sample_store_page(&store, 0, 0, 0), 1);
+	fill(sample_store_page(&store, 0, 0), 1);
 	store.slots[0].state = SLOT_ENDED;
 	pass(DRAIN_READY);
 	sample_store_slot(&store, 0, 200, 0);
-	fill(sample_store_page(&store, 0, 0, 0), 1);
+	fill(sample_store_page(&store, 0, 0), 1);
 	pass(DRAIN_READY);
 	cr_assert_eq(seen.count, 2);
 	cr_assert_eq(seen.heads[1].tid, 200);
@@ -287,9 +288,9 @@ Test(drain, reused_slot_is_another_stream)
 
 Test(drain, ended_slot_with_pages_is_kept)
 {
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	sample_store_page(&store, 0, 0, 0);
+	sample_store_page(&store, 0, 0);
 	store.slots[0].state = SLOT_ENDED;
 	pass(DRAIN_READY);
 	cr_assert_eq(store.slots[0].state, SLOT_ENDED);
@@ -300,7 +301,7 @@ Test(drain, losses_without_slot_are_counted)
 {
 	struct drain_counts counts;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	store.head->discarded = 7;
 	pass(DRAIN_ALL);
 	cr_assert_eq(drain_finish(drain, &sink), 0);
@@ -316,9 +317,9 @@ Test(drain, losses_without_slot_are_counted)
 
 Test(drain, finish_writes_losses_of_live_streams)
 {
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	sample_store_event(&store, sample_store_page(&store, 0, 0, 0), 1, 2000);
+	sample_store_event(&store, sample_store_page(&store, 0, 0), 1, 2000);
 	store.slots[0].discarded = 3;
 	pass(DRAIN_ALL);
 	drain_finish(drain, &sink);
@@ -331,9 +332,9 @@ Test(drain, refused_packet_counts_as_discarded)
 {
 	struct drain_counts counts;
 
-	make(4, 4, STORE_DISCARD);
+	make(4, 64, STORE_DISCARD);
 	sample_store_slot(&store, 0, 100, 0);
-	fill(sample_store_page(&store, 0, 0, 0), 4);
+	fill(sample_store_page(&store, 0, 0), 4);
 	seen.fail = -ENOSPC;
 	cr_assert_eq(pass(DRAIN_READY), -ENOSPC);
 	cr_assert_eq(store.pages[0].state, PAGE_FREE, "the program does not stall");
@@ -350,7 +351,7 @@ Test(drain, new_refuses_memfd_without_shrink_seal)
 {
 	int fd = memfd_create("x", MFD_ALLOW_SEALING);
 
-	sample_store_make(&store, 4, 4, STORE_DISCARD);
+	sample_store_make(&store, 4, 64, STORE_DISCARD);
 	cr_assert_eq(ftruncate(fd, (off_t)store.bytes), 0);
 	cr_assert_eq(pwrite(fd, store.head, sizeof(*store.head), 0), (ssize_t)sizeof(*store.head));
 	cr_assert_eq(drain_new(&drain, fd, 1), -WM_E_PROTOCOL);
@@ -363,14 +364,14 @@ Test(drain, new_refuses_memfd_without_shrink_seal)
 Test(drain, new_refuses_layout_outside_memory)
 {
 	struct wm_store good;
-	uint64_t *const offsets[] = { &good.slots_offset, &good.chunks_offset, &good.pages_offset,
+	uint64_t *const offsets[] = { &good.slots_offset, &good.taken_offset, &good.pages_offset,
 				      &good.data_offset, &good.bytes };
-	uint32_t *const counts[] = { &good.slot_count, &good.chunk_count };
+	uint32_t *const counts[] = { &good.slot_count, &good.page_count };
 	static const uint64_t bad[] = {
 		0, 1, UINT64_MAX, UINT64_MAX - 4095, UINT64_C(1) << 63, 4096
 	};
 
-	sample_store_make(&store, 4, 4, STORE_DISCARD);
+	sample_store_make(&store, 4, 64, STORE_DISCARD);
 	good = *store.head;
 	for (size_t o = 0; o < 5; o++) {
 		for (size_t b = 0; b < sizeof(bad) / sizeof(bad[0]); b++) {
@@ -408,7 +409,7 @@ Test(drain, corrupt_memory_neither_crashes_nor_hangs)
 {
 	srand(7);
 	for (int round = 0; round < 300; round++) {
-		make(16, 4, (uint32_t)round % 4);
+		make(16, 64, (uint32_t)round % 4);
 		for (int turn = 0; turn < 12; turn++) {
 			unsigned char *start = (unsigned char *)store.head;
 
@@ -422,10 +423,8 @@ Test(drain, corrupt_memory_neither_crashes_nor_hangs)
 
 				page->state = (uint32_t)rand() % 5;
 				page->slot = (uint32_t)rand() % 18;
-				page->bytes = rand() % 2 ? UNIT_BYTES : CHUNK_BYTES;
-				page->commit = (uint32_t)rand() % (CHUNK_BYTES + 64);
-				store.chunks[rand() % 4] = rand() % 2 ? CHUNK_WHOLE
-								      : (uint32_t)rand();
+				page->commit = (uint32_t)rand() % (STORE_PAGE_BYTES + 64);
+				store.taken[rand() % 64] = (uint32_t)rand() % 2;
 			}
 			drain_scan(drain, (enum drain_reach)(turn % 3));
 			drain_take(drain, turn % 3 == DRAIN_PEEK ? &live_sink : &sink);
@@ -438,27 +437,27 @@ Test(drain, corrupt_memory_neither_crashes_nor_hangs)
 
 #define STRESS_EVENTS 400000u
 #define STRESS_SLOTS 3u
+#define STRESS_PAGE_BYTES 4096u /* full before it must be, so that there are more of them */
 
 /*
- * Write one stream: small pages at the start of four chunks, which no other writer uses. If none is
- * free, events are discarded.
+ * Write one stream, in four pages that no other writer uses. If none is free, events are discarded.
  */
 static void *stress_writer(void *data)
 {
-	uint32_t slot = (uint32_t)(uintptr_t)data, chunk = 0;
+	uint32_t slot = (uint32_t)(uintptr_t)data, count = 0;
 	struct wm_page *page = NULL;
 
 	for (uint32_t i = 0; i < STRESS_EVENTS; i++) {
-		if (page && page->commit + 8 > page->bytes) {
+		if (page && page->commit + 8 > STRESS_PAGE_BYTES) {
 			__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
 			page = NULL;
 		}
 		if (!page) {
-			uint32_t mine = slot * 4 + chunk % 4;
+			uint32_t mine = slot * 4 + count % 4;
 
-			if (!__atomic_load_n(&store.chunks[mine], __ATOMIC_ACQUIRE)) {
-				page = sample_store_page(&store, mine * CHUNK_UNITS, slot, 0);
-				chunk++;
+			if (!__atomic_load_n(&store.taken[mine], __ATOMIC_ACQUIRE)) {
+				page = sample_store_page(&store, mine, slot);
+				count++;
 			}
 		}
 		if (page)

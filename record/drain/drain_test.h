@@ -27,7 +27,7 @@ static inline void check_bounds(const struct drain_packet *packet)
 {
 	const volatile unsigned char *content = packet->content;
 
-	cr_assert_leq(packet->bytes, CHUNK_BYTES - PAGE_HEAD_BYTES);
+	cr_assert_leq(packet->bytes, STORE_PAGE_BYTES - PAGE_HEAD_BYTES);
 	if (packet->bytes)
 		(void)(content[0] + content[packet->bytes - 1]);
 }
@@ -73,10 +73,10 @@ static struct drain *drain;
 static struct seen seen;
 static const struct drain_sink sink = { see, &seen };
 
-static inline void make(uint32_t slots, uint32_t chunks, uint32_t policy)
+static inline void make(uint32_t slots, uint32_t pages, uint32_t policy)
 {
 	memset(&seen, 0, sizeof(seen));
-	sample_store_make(&store, slots, chunks, policy);
+	sample_store_make(&store, slots, pages, policy);
 	cr_assert_eq(drain_new(&drain, store.fd, 4242), 0);
 }
 

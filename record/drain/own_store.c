@@ -16,8 +16,8 @@
 
 #define LANES 4096u
 #define SLOTS (2 * LANES) /* more than lanes, since ended ones wait for the drain */
-#define CHUNKS_MIN 4u
-#define SMALL_PAGES 2u /* that a thread gets before large ones */
+#define PAGES_MIN 16u
+#define MEMORY_PAGE_BYTES 4096u
 #define NO_PAGE UINT32_MAX
 
 /*
@@ -27,8 +27,7 @@
 struct lane {
 	pid_t tid; /* 0: unused */
 	uint32_t slot;
-	uint32_t unit; /* of its open page, or NO_PAGE */
-	uint32_t pages;
+	uint32_t page; /* its open one, or NO_PAGE */
 	uint64_t last_ticks;
 };
 
@@ -38,37 +37,36 @@ struct own_store {
 	char comm[16]; /* the process's name, for threads that have ended */
 	struct mapping map;
 	struct ticks_track track;
-	uint32_t next_slot, next_chunk, small_chunk;
+	uint32_t next_slot, next_page;
 	struct lane lanes[LANES];
 };
 
 static uint64_t round_up(uint64_t value)
 {
-	return (value + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
+	return (value + MEMORY_PAGE_BYTES - 1) / MEMORY_PAGE_BYTES * MEMORY_PAGE_BYTES;
 }
 
 int own_store_new(struct own_store **out, pid_t pid, uint64_t bytes, enum store_policy policy)
 {
 	struct own_store *store = *out = calloc(1, sizeof(*store));
-	uint32_t chunks = bytes / CHUNK_BYTES < CHUNKS_MIN ? CHUNKS_MIN
-							   : (uint32_t)(bytes / CHUNK_BYTES);
+	uint64_t fit = bytes / STORE_PAGE_BYTES;
+	uint32_t pages = fit < PAGES_MIN ? PAGES_MIN : (uint32_t)fit;
 	struct wm_store head = { .magic = STORE_MAGIC,
 				 .version = STORE_VERSION,
 				 .pid = (uint32_t)pid,
 				 .policy = policy,
 				 .clock = STORE_CLOCK_TSC,
 				 .slot_count = SLOTS,
-				 .chunk_count = chunks,
+				 .page_count = pages,
 				 .slots_offset = sizeof(head) };
 	int err = 0;
 
 	if (!store)
 		return -ENOMEM;
-	head.chunks_offset = round_up(head.slots_offset + SLOTS * sizeof(struct wm_slot));
-	head.pages_offset = round_up(head.chunks_offset + chunks * sizeof(uint32_t));
-	head.data_offset = round_up(head.pages_offset +
-				    (uint64_t)chunks * CHUNK_UNITS * sizeof(struct wm_page));
-	head.bytes = head.data_offset + (uint64_t)chunks * CHUNK_BYTES;
+	head.taken_offset = round_up(head.slots_offset + SLOTS * sizeof(struct wm_slot));
+	head.pages_offset = round_up(head.taken_offset + pages * sizeof(uint32_t));
+	head.data_offset = round_up(head.pages_offset + (uint64_t)pages * sizeof(struct wm_page));
+	head.bytes = head.data_offset + (uint64_t)pages * STORE_PAGE_BYTES;
 	store->pid = pid;
 	target_comm(pid, pid, store->comm);
 	store->fd = memfd_create("waymark-store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -103,68 +101,52 @@ int own_store_fd(const struct own_store *store)
 
 /* ---- pages ---- */
 
-/* Take a page of the chunk. Returns its first unit, or NO_PAGE if there is no room. */
-static uint32_t take_in(struct own_store *store, uint32_t chunk, int is_whole)
+/* Take a page. Returns its number, or NO_PAGE if there is none. */
+static uint32_t page_take(struct own_store *store)
 {
-	uint32_t *word = &store->map.chunks[chunk], bit;
+	for (uint32_t i = 0; i < store->map.page_count; i++) {
+		uint32_t number = (store->next_page + i) % store->map.page_count;
 
-	if (is_whole ? *word : *word & CHUNK_WHOLE || *word == CHUNK_ALL_SMALL)
-		return NO_PAGE;
-	bit = is_whole ? 0 : (uint32_t)__builtin_ctz(~*word);
-	*word |= is_whole ? CHUNK_WHOLE : 1u << bit;
-	return chunk * CHUNK_UNITS + bit;
-}
-
-static uint32_t take_units(struct own_store *store, int is_whole)
-{
-	uint32_t unit = is_whole ? NO_PAGE : take_in(store, store->small_chunk, 0);
-
-	for (uint32_t i = 0; unit == NO_PAGE && i < store->map.chunk_count; i++) {
-		uint32_t chunk = (store->next_chunk + i) % store->map.chunk_count;
-
-		unit = take_in(store, chunk, is_whole);
-		if (unit == NO_PAGE)
+		if (store->map.taken[number])
 			continue;
-		if (is_whole)
-			store->next_chunk = (chunk + 1) % store->map.chunk_count;
-		else
-			store->small_chunk = chunk;
+		store->map.taken[number] = 1;
+		store->next_page = (number + 1) % store->map.page_count;
+		return number;
 	}
-	return unit;
+	return NO_PAGE;
 }
 
 /* Cyclic policy: drop the full page that began first. Returns whether there was one. */
 static int drop_oldest(struct own_store *store)
 {
-	uint32_t count = store->map.chunk_count * CHUNK_UNITS, oldest = NO_PAGE, bits;
+	uint32_t oldest = NO_PAGE;
 	struct wm_page *pages = store->map.pages, *page;
 
-	for (uint32_t unit = 0; unit < count; unit++)
-		if (pages[unit].state == PAGE_FULL &&
-		    (oldest == NO_PAGE || pages[unit].begin_ticks < pages[oldest].begin_ticks))
-			oldest = unit;
+	for (uint32_t i = 0; i < store->map.page_count; i++)
+		if (pages[i].state == PAGE_FULL &&
+		    (oldest == NO_PAGE || pages[i].begin_ticks < pages[oldest].begin_ticks))
+			oldest = i;
 	if (oldest == NO_PAGE)
 		return 0;
 	page = &pages[oldest];
-	bits = page->bytes == CHUNK_BYTES ? CHUNK_WHOLE : 1u << oldest % CHUNK_UNITS;
 	store->map.slots[page->slot].pages--;
 	store->map.store->overwritten += page->events;
 	page->slot = PAGE_NO_SLOT;
 	page->word = 0;
 	page->state = PAGE_FREE;
-	store->map.chunks[oldest / CHUNK_UNITS] &= ~bits;
+	store->map.taken[oldest] = 0;
 	return 1;
 }
 
 static void page_close(struct own_store *store, struct lane *lane)
 {
-	struct wm_page *page = &store->map.pages[lane->unit];
+	struct wm_page *page = &store->map.pages[lane->page];
 
-	if (lane->unit == NO_PAGE)
+	if (lane->page == NO_PAGE)
 		return;
 	store->map.slots[lane->slot].written = page->before + page->events;
 	page->state = PAGE_FULL; /* OPEN -> FULL */
-	lane->unit = NO_PAGE;
+	lane->page = NO_PAGE;
 }
 
 void own_store_quiet(struct own_store *store)
@@ -177,19 +159,17 @@ void own_store_quiet(struct own_store *store)
 /* Returns 0; -1: no room. */
 static int page_open(struct own_store *store, struct lane *lane, uint64_t ticks, uint64_t time_ns)
 {
-	int is_whole = lane->pages >= SMALL_PAGES;
-	uint32_t unit = take_units(store, is_whole);
+	uint32_t number = page_take(store);
 	struct wm_slot *slot = &store->map.slots[lane->slot];
 	struct ticks_point now;
 
-	while (unit == NO_PAGE && store->map.policy == STORE_CYCLIC && drop_oldest(store))
-		unit = take_units(store, is_whole);
-	if (unit == NO_PAGE)
+	if (number == NO_PAGE && store->map.policy == STORE_CYCLIC && drop_oldest(store))
+		number = page_take(store);
+	if (number == NO_PAGE)
 		return -1;
 	ticks_now(STORE_CLOCK_TSC, &now);
-	store->map.pages[unit] = (struct wm_page){
+	store->map.pages[number] = (struct wm_page){
 		.slot = lane->slot,
-		.bytes = is_whole ? CHUNK_BYTES : UNIT_BYTES,
 		.commit = PAGE_HEAD_BYTES,
 		.end_ticks = ticks,
 		.begin_ticks = ticks,
@@ -201,9 +181,8 @@ static int page_open(struct own_store *store, struct lane *lane, uint64_t ticks,
 		.before = slot->written,
 	};
 	slot->pages++;
-	store->map.pages[unit].state = PAGE_OPEN;
-	lane->unit = unit;
-	lane->pages++;
+	store->map.pages[number].state = PAGE_OPEN;
+	lane->page = number;
 	return 0;
 }
 
@@ -259,7 +238,7 @@ static struct lane *lane_of(struct own_store *store, pid_t tid)
 		page_close(store, lane);
 		store->map.slots[lane->slot].state = SLOT_ENDED; /* LIVE -> ENDED */
 	}
-	*lane = (struct lane){ .tid = tid, .unit = NO_PAGE };
+	*lane = (struct lane){ .tid = tid, .page = NO_PAGE };
 	if (!slot_take(store, lane))
 		return lane;
 	lane->tid = 0;
@@ -307,8 +286,8 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 		return;
 	}
 	ticks = ticks > lane->last_ticks ? ticks : lane->last_ticks;
-	page = lane->unit == NO_PAGE ? NULL : &store->map.pages[lane->unit];
-	if (page && page->commit + all > page->bytes) {
+	page = lane->page == NO_PAGE ? NULL : &store->map.pages[lane->page];
+	if (page && page->commit + all > STORE_PAGE_BYTES) {
 		page_close(store, lane);
 		page = NULL;
 	}
@@ -317,8 +296,8 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 		store->map.store->crowded_out++;
 		return;
 	}
-	page = &store->map.pages[lane->unit];
-	begin = store->map.data + (size_t)lane->unit * UNIT_BYTES;
+	page = &store->map.pages[lane->page];
+	begin = store->map.data + (size_t)lane->page * STORE_PAGE_BYTES;
 	to = begin + page->commit;
 	to += head_put(to, id, ticks, ticks - page->end_ticks);
 	memcpy(to, fields, bytes);

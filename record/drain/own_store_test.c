@@ -231,7 +231,7 @@ Test(own_store, write_from_more_threads_than_lanes_loses_none_uncounted)
 {
 	struct drain_counts counts;
 
-	make(64 << 20, STORE_DISCARD);
+	make(160 << 20, STORE_DISCARD);
 	for (uint64_t i = 1; i <= 3; i++) {
 		for (pid_t tid = 1; tid <= 9000; tid++)
 			write_one(tid, i, i);

@@ -259,7 +259,7 @@ int reader_pass(struct wm_session *session, struct process *process,
 		.hz = session_hz(session, clock),
 		.base_ticks = clock == STORE_CLOCK_TSC ? session->began.ticks
 						       : session->began.monotonic_ns,
-		.copy = malloc(CHUNK_BYTES),
+		.copy = malloc(STORE_PAGE_BYTES),
 	};
 	struct drain_sink sink = { take_packet, &reader };
 	uint64_t unread = drain_unread(process->drain);

@@ -9,13 +9,13 @@
 #include <waymark/error.h>
 
 /* Larger ones are refused: 64 GiB of data, and more streams than a process can have threads. */
-#define CHUNKS_MAX (1u << 20)
+#define PAGES_MAX (1u << 22)
 #define SLOTS_MAX (1u << 22)
 
 /* Whether `count` items of `item` bytes lie at `offset`, behind `from`; moves `from` past them. */
 static int takes(uint64_t *from, uint64_t offset, uint64_t count, uint64_t item, uint64_t align)
 {
-	/* no product overflows: count is below 2^24, item at most 64 KiB */
+	/* no product overflows: count is below 2^24, item at most 16 KiB */
 	if (offset < *from || offset % align || offset > UINT64_MAX / 2)
 		return 0;
 	*from = offset + count * item;
@@ -28,17 +28,16 @@ static int layout_check(const struct wm_store *head, uint64_t bytes)
 
 	if (head->magic != STORE_MAGIC || head->version != STORE_VERSION)
 		return 0;
-	if (!head->slot_count || head->slot_count > SLOTS_MAX || !head->chunk_count ||
-	    head->chunk_count > CHUNKS_MAX)
+	if (!head->slot_count || head->slot_count > SLOTS_MAX || !head->page_count ||
+	    head->page_count > PAGES_MAX)
 		return 0;
 	if (head->policy > STORE_NOTIFY || head->clock > STORE_CLOCK_ORDERED)
 		return 0;
 	return head->bytes == bytes &&
 	       takes(&end, head->slots_offset, head->slot_count, sizeof(struct wm_slot), 64) &&
-	       takes(&end, head->chunks_offset, head->chunk_count, sizeof(uint32_t), 4) &&
-	       takes(&end, head->pages_offset, (uint64_t)head->chunk_count * CHUNK_UNITS,
-		     sizeof(struct wm_page), 64) &&
-	       takes(&end, head->data_offset, head->chunk_count, CHUNK_BYTES, UNIT_BYTES) &&
+	       takes(&end, head->taken_offset, head->page_count, sizeof(uint32_t), 4) &&
+	       takes(&end, head->pages_offset, head->page_count, sizeof(struct wm_page), 64) &&
+	       takes(&end, head->data_offset, head->page_count, STORE_PAGE_BYTES, 4096) &&
 	       end <= bytes;
 }
 
@@ -64,13 +63,13 @@ int mapping_open(struct mapping *mapping, int fd)
 		return -WM_E_PROTOCOL;
 	}
 	mapping->slot_count = head.slot_count;
-	mapping->chunk_count = head.chunk_count;
+	mapping->page_count = head.page_count;
 	mapping->policy = head.policy;
 	/* who reads the times need not know how the TSC was read */
 	mapping->clock = head.clock == STORE_CLOCK_ORDERED ? STORE_CLOCK_TSC : head.clock;
 	mapping->store = (struct wm_store *)mapping->start;
 	mapping->slots = (struct wm_slot *)(mapping->start + head.slots_offset);
-	mapping->chunks = (uint32_t *)(mapping->start + head.chunks_offset);
+	mapping->taken = (uint32_t *)(mapping->start + head.taken_offset);
 	mapping->pages = (struct wm_page *)(mapping->start + head.pages_offset);
 	mapping->data = mapping->start + head.data_offset;
 	return 0;

@@ -15,12 +15,12 @@
 struct mapping {
 	unsigned char *start; /* NULL: not mapped */
 	size_t bytes;
-	uint32_t slot_count, chunk_count;
+	uint32_t slot_count, page_count;
 	uint32_t policy, clock;
 	struct wm_store *store;
 	struct wm_slot *slots;
-	uint32_t *chunks;
-	struct wm_page *pages; /* chunk_count * CHUNK_UNITS of them */
+	uint32_t *taken;
+	struct wm_page *pages;
 	unsigned char *data;
 };
 

@@ -95,7 +95,7 @@ Test(spaces, are_begun_anew_where_a_table_is_too_large)
 Test(spaces, writer_without_room_writes_no_undefined_block)
 {
 	struct trail_entry entry = { .bytes = 1, .instructions = 1, .kind = TRAIL_RETURN };
-	struct rlimit limit = { .rlim_cur = CHUNK_BYTES + 1000, .rlim_max = RLIM_INFINITY };
+	struct rlimit limit = { .rlim_cur = 65536 + 1000, .rlim_max = RLIM_INFINITY };
 	uint64_t count = 0;
 	int err = 0;
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PACKET_BYTES (CHUNK_BYTES - PAGE_HEAD_BYTES)
+#define PACKET_BYTES (65536u - PAGE_HEAD_BYTES)
 #define NO_PATH UINT32_MAX /* no id: TRAIL_BLOCKS_MAX is less */
 
 /* ---- packets ---- */

@@ -262,7 +262,7 @@ uint64_t peer_recorded(const struct peer *peer)
 	store = mmap(NULL, (size_t)file.st_size, PROT_READ, MAP_SHARED, peer->memfd, 0);
 	cr_assert_neq(store, MAP_FAILED);
 	pages = (const struct wm_page *)((const char *)store + store->pages_offset);
-	for (uint32_t i = 0; i < store->chunk_count * CHUNK_UNITS; i++)
+	for (uint32_t i = 0; i < store->page_count; i++)
 		events += pages[i].state != PAGE_FREE ? pages[i].events : 0;
 	munmap((void *)store, (size_t)file.st_size);
 	return events;

@@ -156,7 +156,7 @@ static uint64_t read_page(struct store *store, const struct page_ref *ref,
 	const unsigned char *at = ref->base + PAGE_HEAD_BYTES, *end = ref->base + ref->page->commit;
 	uint64_t ticks = ref->page->begin_ticks, events = 0;
 
-	cr_assert_leq(ref->page->commit, ref->page->bytes);
+	cr_assert_leq(ref->page->commit, STORE_PAGE_BYTES);
 	while (at < end) {
 		struct fixture_event event = { .slot = ref->page->slot };
 		uint32_t word;
@@ -195,15 +195,16 @@ uint64_t fixture_read(unsigned int lane, uint64_t (*width)(uint32_t, const unsig
 		      void (*visit)(const struct fixture_event *, void *), void *data)
 {
 	struct store *store = &stores[lane];
-	struct page_ref *refs = calloc(store->chunk_count * CHUNK_UNITS, sizeof *refs);
+	struct page_ref *refs = calloc(store->page_count, sizeof *refs);
 	uint64_t events = 0;
 	size_t count = 0;
 
-	for (uint32_t unit = 0; unit < store->chunk_count * CHUNK_UNITS; unit++) {
-		const struct wm_page *page = &store->pages[unit];
+	for (uint32_t i = 0; i < store->page_count; i++) {
+		const struct wm_page *page = &store->pages[i];
 
 		if (page->state == PAGE_OPEN || page->state == PAGE_FULL)
-			refs[count++] = (struct page_ref){ page, store->data + unit * UNIT_BYTES };
+			refs[count++] = (struct page_ref){ page,
+							   store->data + i * STORE_PAGE_BYTES };
 	}
 	qsort(refs, count, sizeof *refs, by_slot_and_seq);
 	for (size_t i = 0; i < count; i++)
@@ -228,10 +229,9 @@ uint64_t fixture_drain(unsigned int lane)
 	struct timespec now;
 	uint64_t events = 0;
 
-	for (uint32_t unit = 0; unit < store->chunk_count * CHUNK_UNITS; unit++) {
-		struct wm_page *page = &store->pages[unit];
+	for (uint32_t i = 0; i < store->page_count; i++) {
+		struct wm_page *page = &store->pages[i];
 		uint32_t full = PAGE_FULL;
-		uint32_t bits = page->bytes == CHUNK_BYTES ? CHUNK_WHOLE : 1u << unit % CHUNK_UNITS;
 
 		if (!__atomic_compare_exchange_n(&page->state, &full, PAGE_TAKEN, 0,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
@@ -239,7 +239,7 @@ uint64_t fixture_drain(unsigned int lane)
 		events += page->events;
 		__atomic_fetch_sub(&store->slots[page->slot].pages, 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&page->state, PAGE_FREE, __ATOMIC_RELEASE);
-		__atomic_fetch_and(&store->chunks[unit / CHUNK_UNITS], ~bits, __ATOMIC_RELEASE);
+		__atomic_store_n(&store->taken[i], 0, __ATOMIC_RELEASE);
 		__atomic_fetch_add(&store->head->freed, 1, __ATOMIC_RELEASE);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &now);

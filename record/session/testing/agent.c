@@ -23,7 +23,7 @@
 
 #define TEXT "mj\nnet\nrx\nsample.c\n7\n"
 #define PAGE_EVENTS 100u
-#define FORK_UNIT 6 /* behind the pages of write_events() */
+#define FORK_PAGE 6 /* behind the pages of write_events() */
 
 struct agent {
 	const struct sample_agent *as;
@@ -91,7 +91,7 @@ static void open_store(struct agent *agent, uint32_t serial, const struct contro
 		done(agent, serial, -WM_E_MEMORY_LIMIT);
 		return;
 	}
-	sample_store_make(&agent->store, 8, 8, open->policy);
+	sample_store_make(&agent->store, 8, 128, open->policy);
 	agent->has_store = 1;
 	about.bytes = agent->store.bytes;
 	if (agent->as->way == SAMPLE_UNSEALED)
@@ -104,14 +104,14 @@ static void write_events(struct agent *agent)
 {
 	struct wm_page *page = NULL;
 	uint64_t ticks = __rdtsc() + (agent->as->way == SAMPLE_AHEAD ? UINT64_C(1) << 40 : 0);
-	uint32_t unit = 0;
+	uint32_t number = 0;
 
 	sample_store_slot(&agent->store, 0, (uint32_t)getpid(), 0);
 	for (unsigned int i = 0; i < agent->as->events; i++) {
 		if (i % PAGE_EVENTS == 0) {
 			if (page)
 				__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
-			page = sample_store_page(&agent->store, unit++, 0, 0);
+			page = sample_store_page(&agent->store, number++, 0);
 			page->begin_ticks = ticks;
 		}
 		sample_store_event(&agent->store, page, 1, ticks++);
@@ -173,7 +173,7 @@ static void fork_late(struct agent *agent)
 	}
 	if (!is_closed || now_ns - begin_ns > SAMPLE_FORK_MAX_MS * UINT64_C(1000000)) {
 		sample_store_slot(&agent->store, 1, (uint32_t)getpid(), 0);
-		page = sample_store_page(&agent->store, FORK_UNIT, 1, 0);
+		page = sample_store_page(&agent->store, FORK_PAGE, 1);
 		page->begin_ticks = __rdtsc();
 		sample_store_event(&agent->store, page, 1, page->begin_ticks);
 		agent->store.slots[1].state = SLOT_ENDED;
@@ -362,7 +362,7 @@ static void break_connection(int number)
 
 	if (breaking->as->undeclared) {
 		sample_store_slot(&breaking->store, 1, (uint32_t)getpid(), 1);
-		page = sample_store_page(&breaking->store, FORK_UNIT, 1, 0);
+		page = sample_store_page(&breaking->store, FORK_PAGE, 1);
 		page->begin_ticks = __rdtsc();
 		for (unsigned int i = 0; i < breaking->as->undeclared; i++)
 			sample_store_event(&breaking->store, page, 2, page->begin_ticks);

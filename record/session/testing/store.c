@@ -7,12 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define MEMORY_PAGE_BYTES 4096u
+
 static uint64_t round_up(uint64_t value)
 {
-	return (value + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
+	return (value + MEMORY_PAGE_BYTES - 1) / MEMORY_PAGE_BYTES * MEMORY_PAGE_BYTES;
 }
 
-void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t chunks, uint32_t policy)
+void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t pages, uint32_t policy)
 {
 	struct wm_store head = {
 		.magic = STORE_MAGIC,
@@ -20,16 +22,15 @@ void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t chun
 		.pid = (uint32_t)getpid(),
 		.policy = policy,
 		.slot_count = slots,
-		.chunk_count = chunks,
+		.page_count = pages,
 		.slots_offset = sizeof(head),
 	};
 	unsigned char *map;
 
-	head.chunks_offset = round_up(head.slots_offset + slots * sizeof(struct wm_slot));
-	head.pages_offset = round_up(head.chunks_offset + chunks * sizeof(uint32_t));
-	head.data_offset = round_up(head.pages_offset +
-				    (uint64_t)chunks * CHUNK_UNITS * sizeof(struct wm_page));
-	head.bytes = head.data_offset + (uint64_t)chunks * CHUNK_BYTES;
+	head.taken_offset = round_up(head.slots_offset + slots * sizeof(struct wm_slot));
+	head.pages_offset = round_up(head.taken_offset + pages * sizeof(uint32_t));
+	head.data_offset = round_up(head.pages_offset + (uint64_t)pages * sizeof(struct wm_page));
+	head.bytes = head.data_offset + (uint64_t)pages * STORE_PAGE_BYTES;
 
 	store->bytes = head.bytes;
 	store->fd = memfd_create("sample-store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -42,7 +43,7 @@ void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t chun
 	memcpy(map, &head, sizeof(head));
 	store->head = (struct wm_store *)map;
 	store->slots = (struct wm_slot *)(map + head.slots_offset);
-	store->chunks = (uint32_t *)(map + head.chunks_offset);
+	store->taken = (uint32_t *)(map + head.taken_offset);
 	store->pages = (struct wm_page *)(map + head.pages_offset);
 	store->data = map + head.data_offset;
 }
@@ -68,15 +69,12 @@ void sample_store_slot(struct sample_store *store, uint32_t slot, uint32_t tid, 
 	__atomic_store_n(&to->state, SLOT_LIVE, __ATOMIC_RELEASE);
 }
 
-struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uint32_t slot,
-				  int whole)
+struct wm_page *sample_store_page(struct sample_store *store, uint32_t number, uint32_t slot)
 {
-	struct wm_page *page = &store->pages[unit];
+	struct wm_page *page = &store->pages[number];
 	struct wm_slot *of = &store->slots[slot];
 
-	__atomic_fetch_or(&store->chunks[unit / CHUNK_UNITS],
-			  whole ? CHUNK_WHOLE : 1u << unit % CHUNK_UNITS, __ATOMIC_ACQUIRE);
-	page->bytes = whole ? CHUNK_BYTES : UNIT_BYTES;
+	__atomic_store_n(&store->taken[number], 1, __ATOMIC_RELAXED);
 	page->commit = PAGE_HEAD_BYTES;
 	page->events = 0;
 	page->slot = slot;
@@ -98,10 +96,10 @@ void sample_store_close(struct sample_store *store, struct wm_page *page)
 void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id,
 			uint64_t ticks)
 {
-	size_t unit = (size_t)(page - store->pages);
+	size_t number = (size_t)(page - store->pages);
 	uint32_t header = id | (uint32_t)ticks << 5;
 
-	memcpy(store->data + unit * UNIT_BYTES + page->commit, &header, sizeof(header));
+	memcpy(store->data + number * STORE_PAGE_BYTES + page->commit, &header, sizeof(header));
 	page->end_ticks = ticks;
 	__atomic_store_n(&page->word, page->word + PAGE_WORD(EVENT_COMPACT_BYTES, 1),
 			 __ATOMIC_RELEASE);
