@@ -59,6 +59,7 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (form->flags & EVENT_RINGS) {
 		attr->sample_period = 1;
+		attr->sample_id_all = 1;
 		attr->sample_type = rings_sample_type(form->flags);
 		attr->sample_regs_user = rings_registers(form->flags);
 		attr->exclude_callchain_kernel = 1;

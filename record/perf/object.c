@@ -2,8 +2,11 @@
 /* An event object's life; object.h lists the steps of arming. */
 #include "record/perf/object_own.h"
 
+#include "arch/perf_registers.h"
 #include "record/perf/cpus.h"
 #include "record/perf/descriptors.h"
+#include "record/perf/perf_record.h"
+#include "record/perf/sampler.h"
 #include "target/process/ticks.h"
 #include "target/trial/trial.h"
 
@@ -611,48 +614,113 @@ int perf_object_modify(struct perf_object *object, const struct event_source *so
 
 /* ---- hits read from the rings; those outside of armed are counted and dropped ---- */
 
-static int is_within(const struct perf_object *object, const struct event_record *record)
+static int is_within(const struct perf_object *object, uint64_t time_ns)
 {
-	return record->time_ns >= object->armed_ns &&
-	       (!object->disarmed_ns || record->time_ns <= object->disarmed_ns);
+	return time_ns >= object->armed_ns &&
+	       (!object->disarmed_ns || time_ns <= object->disarmed_ns);
+}
+
+struct draining {
+	struct perf_object *object;
+	struct sampler_form form;
+	int is_lacking;
+	int (*take)(void *data, const struct event_record *record);
+	void *data;
+};
+
+/* The instruction's own address comes first, and the kernel's marks are between. */
+static void callers_take(struct event_record *hit, const struct sampler_record *from)
+{
+	int is_first = 1;
+
+	for (size_t i = 0; i < from->caller_count; i++) {
+		uint64_t address;
+
+		memcpy(&address, (const uint8_t *)from->callers + i * sizeof(address),
+		       sizeof(address));
+		if (address >= (uint64_t)PERF_CONTEXT_MAX)
+			continue;
+		if (!is_first && hit->caller_count < EVENT_CALLERS_MAX)
+			hit->callers[hit->caller_count++] = address;
+		is_first = 0;
+	}
+}
+
+static int hit_take(struct draining *draining, const struct sampler_record *from,
+		    unsigned int source, unsigned int cpu, uint64_t time_ns)
+{
+	struct perf_object *object = draining->object;
+	struct event_record hit = {
+		.time_ns = time_ns,
+		.ip = from->ip,
+		.address = object->sources[source].address,
+		.pid = from->pid,
+		.tid = from->tid,
+		.cpu = cpu,
+		.source = source,
+		.has_regs = from->user_regs_abi == PERF_SAMPLE_REGS_ABI_64,
+		.is_kernel = (uint8_t)from->is_kernel,
+	};
+
+	hit.after_loss = (uint8_t)(rings_after_loss(&object->rings, time_ns) |
+				   draining->is_lacking);
+	if (!is_within(object, time_ns)) {
+		object->stray++;
+		object->strays[source]++;
+		return 0;
+	}
+	if (hit.has_regs) {
+		memcpy(hit.regs, from->user_regs, sizeof(hit.regs));
+		if (!(draining->form.user_regs & PERF_REGISTER_IP_BIT))
+			hit.regs[perf_register_ip] = hit.ip;
+	}
+	callers_take(&hit, from);
+	object->taken++;
+	return draining->take(draining->data, &hit);
+}
+
+static int record_take(void *data, const struct perf_event_header *header, unsigned int cpu,
+		       uint64_t time_ns)
+{
+	struct draining *draining = data;
+	struct perf_object *object = draining->object;
+	struct sampler_record sample;
+	struct perf_record record;
+	unsigned int source;
+
+	if (header->type == PERF_RECORD_FORK && !perf_record_read(&record, header, RINGS_COMMON))
+		object->forks += record.pid != record.ppid; /* a thread's are of one process */
+	if (header->type != PERF_RECORD_SAMPLE)
+		return 0;
+	if (rings_sample_source(&object->rings, header, &source) &&
+	    sampler_sample_read(header, &draining->form, &sample) > 0)
+		return hit_take(draining, &sample, source, cpu, time_ns);
+	object->stray++;
+	return 0;
 }
 
 int perf_object_drain(struct perf_object *object, int is_last,
 		      int (*take)(void *data, const struct event_record *record), void *data)
 {
-	const struct rings_form form = {
-		.has_read = perf_object_is_threads(object) && perf_object_inherits(object) &&
-			    !object->is_exchanged,
-		.has_callers = (object->request.flags & EVENT_CALLERS) != 0,
-		.registers = rings_registers(object->request.flags),
+	int has_read = perf_object_is_threads(object) && perf_object_inherits(object) &&
+		       !object->is_exchanged;
+	struct draining draining = {
+		.object = object,
+		.form = { .sample_type = rings_sample_type(object->request.flags) |
+					 (has_read ? PERF_SAMPLE_READ : 0),
+			  .user_regs = rings_registers(object->request.flags) },
+		.is_lacking = extent_is_lacking(&object->extent),
+		.take = take,
+		.data = data,
 	};
-	size_t settled, taken = 0;
-	int err, is_lacking = extent_is_lacking(&object->extent);
+	int err = object->request.flags & EVENT_RINGS ? rings_fill(&object->rings) : -EINVAL;
 
-	if (!(object->request.flags & EVENT_RINGS))
-		return -EINVAL;
-	err = rings_read(&object->rings, form, is_last, &settled);
-	while (!err && taken < settled) {
-		struct event_record *record = &object->rings.pending[taken++];
-
-		record->after_loss = (uint8_t)(rings_after_loss(&object->rings, record->time_ns) |
-					       is_lacking);
-		record->address = object->sources[record->source].address;
-		if (is_within(object, record)) {
-			err = take(data, record);
-		} else {
-			object->rings.stray++;
-			object->strays[record->source]++;
-		}
-		object->rings.taken += is_within(object, record);
-	}
-	rings_drop(&object->rings, taken);
-	return err;
+	return err ? err : rings_hand_over(&object->rings, is_last, record_take, &draining);
 }
 
 uint64_t perf_object_forks(const struct perf_object *object)
 {
-	return object->rings.forks;
+	return object->forks;
 }
 
 /*
@@ -661,11 +729,13 @@ uint64_t perf_object_forks(const struct perf_object *object)
  */
 uint64_t perf_object_lost(const struct perf_object *object)
 {
-	uint64_t hits = 0,
-		 reported = object->rings.taken + object->rings.stray + object->rings.pending_count;
+	uint64_t hits = 0, lost = 0;
+	uint64_t reported = object->taken + object->stray + rings_pending(&object->rings);
 
+	for (unsigned int i = 0; i < object->rings.count; i++)
+		lost += object->rings.all[i].lost_reported;
 	if (object->state != EVENT_DISARMED || !(object->request.flags & EVENT_RINGS))
-		return object->rings.lost;
+		return lost;
 	for (unsigned int i = 0; i < object->request.source_count; i++)
 		hits += object->hits[i];
 	return hits > reported ? hits - reported : 0;
@@ -678,7 +748,7 @@ uint64_t perf_object_stray_of(const struct perf_object *object, unsigned int sou
 
 uint64_t perf_object_stray(const struct perf_object *object)
 {
-	return object->rings.stray;
+	return object->stray;
 }
 
 int perf_object_count(struct perf_object *object, unsigned int source, uint64_t *hits)

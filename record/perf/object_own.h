@@ -27,6 +27,7 @@ struct perf_object {
 	struct extent extent;
 	uint64_t hits[EVENT_SOURCES_MAX]; /* of events that are closed */
 	uint64_t strays[EVENT_SOURCES_MAX];
+	uint64_t taken, stray, forks; /* hits, handed over and dropped; processes that started */
 	struct rings rings;
 
 	uint64_t *claims; /* claims.c's; NULL: none */

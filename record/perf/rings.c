@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <linux/perf_event.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -18,13 +19,11 @@
 #include <waymark/error.h>
 
 #define PAGE 4096u
-#define REGISTERS 24u
-#define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
+#define RECORD_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
 uint64_t rings_sample_type(unsigned int flags)
 {
-	return PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-	       (flags & EVENT_NO_REGS ? 0 : PERF_SAMPLE_REGS_USER) |
+	return RINGS_COMMON | (flags & EVENT_NO_REGS ? 0 : PERF_SAMPLE_REGS_USER) |
 	       (flags & EVENT_CALLERS ? PERF_SAMPLE_CALLCHAIN : 0);
 }
 
@@ -39,6 +38,19 @@ uint64_t rings_registers(unsigned int flags)
 		return 0;
 	return flags & EVENT_KERNEL ? perf_registers_general | PERF_REGISTER_IP_BIT
 				    : perf_registers_general;
+}
+
+/* What our CLOCK_MONOTONIC is ahead of the kernel's own; modulo 2^64. */
+static uint64_t clock_offset_ns(void)
+{
+	FILE *file = fopen("/proc/self/timens_offsets", "re");
+	long long seconds = 0, ns = 0;
+
+	if (file && fscanf(file, "monotonic %lld %lld", &seconds, &ns) != 2)
+		seconds = ns = 0;
+	if (file)
+		fclose(file);
+	return (uint64_t)(seconds * 1000000000 + ns);
 }
 
 static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
@@ -69,6 +81,8 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 static void ring_close(struct cpu_ring *ring)
 {
 	ring_release(&ring->ring);
+	free(ring->held);
+	free(ring->records);
 	if (ring->memory)
 		munmap(ring->memory, PAGE + ring->bytes);
 	if (ring->fd >= 0)
@@ -80,6 +94,7 @@ static int open_all(struct rings *rings, const unsigned int *cpus, size_t count,
 	int err = 0;
 
 	rings->bytes = bytes;
+	rings->clock_offset_ns = clock_offset_ns();
 	for (size_t i = 0; i < count && !err; i++)
 		err = rings_open_cpu(rings, cpus[i]);
 	return err;
@@ -171,7 +186,6 @@ void rings_release(struct rings *rings)
 		ring_close(&rings->all[i]);
 	free(rings->all);
 	free(rings->ids);
-	free(rings->pending);
 	*rings = (struct rings){ 0 };
 }
 
@@ -209,90 +223,15 @@ int rings_source(struct rings *rings, uint64_t id, unsigned int *source)
 	return found != NULL;
 }
 
-static int by_time(const void *a, const void *b)
+int rings_sample_source(struct rings *rings, const struct perf_event_header *header,
+			unsigned int *source)
 {
-	const struct event_record *left = a, *right = b;
+	uint64_t id;
 
-	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
-}
-
-static uint64_t word(const uint8_t **at)
-{
-	uint64_t value;
-
-	memcpy(&value, *at, sizeof(value));
-	*at += sizeof(value);
-	return value;
-}
-
-static void registers_read(struct event_record *record, const uint8_t *at, size_t bytes,
-			   uint64_t registers)
-{
-	size_t need = 8 + 8 * (size_t)__builtin_popcountll(registers);
-
-	record->has_regs = registers && bytes >= need && word(&at) == PERF_SAMPLE_REGS_ABI_64;
-	for (unsigned int i = 0; i < REGISTERS; i++)
-		record->regs[i] = record->has_regs && registers >> i & 1 ? word(&at) : 0;
-	if (record->has_regs && !(registers & PERF_REGISTER_IP_BIT))
-		record->regs[perf_register_ip] = record->ip;
-}
-
-/*
- * The instruction's own address comes first, and the kernel's marks are between. Returns the end;
- * NULL: it does not fit.
- */
-static const uint8_t *callers_read(struct event_record *record, const uint8_t *at,
-				   const uint8_t *end)
-{
-	uint64_t count, address;
-	int is_first = 1;
-
-	if (end - at < 8)
-		return NULL;
-	count = word(&at);
-	if (count > (uint64_t)(end - at) / 8)
-		return NULL;
-	while (count--) {
-		address = word(&at);
-		if (address >= (uint64_t)PERF_CONTEXT_MAX)
-			continue;
-		if (!is_first && record->caller_count < EVENT_CALLERS_MAX)
-			record->callers[record->caller_count++] = address;
-		is_first = 0;
-	}
-	return at;
-}
-
-/*
- * Fields in the order that the kernel gives them (enum perf_event_type). 0: too short, or not one
- * of our events.
- */
-static int sample_read(struct rings *rings, struct event_record *record,
-		       const struct perf_event_header *header, const struct rings_form *form)
-{
-	const uint8_t *at = (const uint8_t *)(header + 1),
-		      *end = at + header->size - sizeof(*header);
-	uint64_t both;
-
-	if ((size_t)(end - at) < (form->has_read ? 7u : 4u) * 8)
+	if (header->size < sizeof(*header) + sizeof(id))
 		return 0;
-	if (!rings_source(rings, word(&at), &record->source))
-		return 0;
-	record->ip = word(&at);
-	both = word(&at);
-	record->pid = (pid_t)(uint32_t)both;
-	record->tid = (pid_t)(both >> 32);
-	record->time_ns = word(&at);
-	record->is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
-			    PERF_RECORD_MISC_KERNEL;
-	at += form->has_read ? 24 : 0;
-	record->caller_count = 0;
-	if (form->has_callers)
-		at = callers_read(record, at, end);
-	if (!at)
-		return 0;
-	registers_read(record, at, (size_t)(end - at), form->registers);
-	return 1;
+	memcpy(&id, header + 1, sizeof(id));
+	return rings_source(rings, id, source);
 }
 
 /* Hits between these times may have found the ring full. A gap that is not over yet grows. */
@@ -331,79 +270,200 @@ int rings_after_loss(struct rings *rings, uint64_t time_ns)
 	return is_after;
 }
 
-/* pid, ppid, tid, ptid, time: a thread's are of one process. */
-static int is_process_start(const struct perf_event_header *header)
-{
-	uint32_t of[2];
+/*
+ * ---- records, in order of time ----
+ *
+ * Each ring's records are kept in order of time until no earlier one can follow; then the rings are
+ * merged.
+ */
 
-	if (header->type != PERF_RECORD_FORK || header->size < sizeof(*header) + sizeof(of))
-		return 0;
-	memcpy(of, header + 1, sizeof(of));
-	return of[0] != of[1];
+static int record_time(const struct perf_event_header *header, uint64_t *time_ns)
+{
+	const uint8_t *begin = (const uint8_t *)header;
+	/* sample: identifier, ip, tid, time; others end in tid, time, CPU, identifier */
+	size_t at = header->type == PERF_RECORD_SAMPLE ? sizeof(*header) + 24
+						       : (size_t)header->size - 24;
+
+	if (header->size < sizeof(*header) + 32)
+		return -EBADMSG;
+	memcpy(time_ns, begin + at, sizeof(*time_ns));
+	return 0;
 }
 
-static int ring_read(struct rings *rings, struct cpu_ring *from, const struct rings_form *form)
+static const struct perf_event_header *header_of(const struct cpu_ring *ring, size_t which)
 {
-	struct ring *ring = &from->ring;
-	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_RELAXED);
-	struct event_record *record;
-	int has_lost = 0, was_full = head - ring->tail + SAMPLE_BYTES_MAX > ring->bytes;
+	return (const struct perf_event_header *)(const void *)(ring->records +
+								ring->held[which].at);
+}
+
+/* Forget what was handed over, once it is half of all. */
+static void ring_compact(struct cpu_ring *ring)
+{
+	size_t left = ring->count - ring->first, from = ring->used;
+
+	if (ring->first < left)
+		return;
+	for (size_t i = ring->first; i < ring->count; i++)
+		from = ring->held[i].at < from ? ring->held[i].at : from;
+	if (ring->used > from)
+		memmove(ring->records, ring->records + from, ring->used - from);
+	ring->used -= from;
+	if (left)
+		memmove(ring->held, ring->held + ring->first, left * sizeof(*ring->held));
+	ring->first = 0;
+	ring->count = left;
+	for (size_t i = 0; i < left; i++)
+		ring->held[i].at -= from;
+}
+
+/* In its place by time, behind others of the same. */
+static int ring_add(struct cpu_ring *ring, const struct perf_event_header *header, uint64_t time_ns)
+{
+	size_t bytes = (header->size + 7u) & ~(size_t)7, place = ring->count;
+
+	if (array_grow(&ring->held, &ring->held_room, ring->count + 1, sizeof(*ring->held)) ||
+	    array_grow(&ring->records, &ring->records_room, ring->used + bytes, 1))
+		return -ENOMEM;
+	memcpy(ring->records + ring->used, header, header->size);
+	for (; place > ring->first && ring->held[place - 1].time_ns > time_ns; place--)
+		ring->held[place] = ring->held[place - 1];
+	ring->held[place] = (struct rings_held){ time_ns, ring->used };
+	ring->count++;
+	ring->used += bytes;
+	return 0;
+}
+
+/* As the kernel reports it. They are older than now, and how old is unknown. */
+int rings_add_lost(struct cpu_ring *ring, uint64_t count)
+{
+	uint64_t now_ns = ticks_monotonic_ns();
+	const struct {
+		struct perf_event_header header;
+		uint64_t id, lost;
+		uint32_t pid, tid;
+		uint64_t time;
+		uint32_t cpu, reserved;
+		uint64_t identifier;
+	} record = {
+		.header = { .type = PERF_RECORD_LOST, .size = sizeof(record) },
+		.lost = count,
+		.time = now_ns,
+		.cpu = ring->cpu,
+	};
+
+	return ring_add(ring, &record.header, now_ns);
+}
+
+static uint64_t lost_of(const struct perf_event_header *header)
+{
+	uint64_t words[2] = { 0 };
+
+	if (header->type == PERF_RECORD_LOST && header->size >= sizeof(*header) + sizeof(words))
+		memcpy(words, header + 1, sizeof(words));
+	return words[1];
+}
+
+/*
+ * What the ring has, but not what comes meanwhile: that might be without end, as when reading is
+ * recorded. Damaged records, and those without a time, are lost.
+ */
+static int ring_fill(struct rings *rings, struct cpu_ring *ring)
+{
+	uint64_t head = __atomic_load_n(&ring->ring.page->data_head, __ATOMIC_RELAXED), time_ns;
 	const struct perf_event_header *header;
-	int got;
+	int has_lost = 0, got, err = 0;
 
-	while ((got = ring_next(ring, &header)) > 0) {
-		if (header->type == PERF_RECORD_LOST && header->size >= sizeof(*header) + 16) {
-			const uint8_t *at = (const uint8_t *)(header + 1) + 8;
-
-			rings->lost += word(&at);
-			has_lost = 1;
+	ring->was_full = head - ring->ring.tail + RECORD_BYTES_MAX > ring->ring.bytes;
+	while (!err && ring->ring.tail != head && (got = ring_next(&ring->ring, &header)) != 0) {
+		if (got < 0 || record_time(header, &time_ns)) {
+			err = rings_add_lost(ring, 1);
+			if (got < 0) /* all that was there is dropped */
+				break;
+			continue;
 		}
-		rings->forks += (uint64_t)is_process_start(header);
+		time_ns += rings->clock_offset_ns;
+		has_lost |= lost_of(header) != 0;
+		ring->lost_reported += lost_of(header);
+		err = ring_add(ring, header, time_ns);
 		if (header->type != PERF_RECORD_SAMPLE)
 			continue;
-		if (array_grow(&rings->pending, &rings->pending_room, rings->pending_count + 1,
-			       sizeof(*rings->pending)))
-			return -ENOMEM;
-		if (!sample_read(rings, &rings->pending[rings->pending_count], header, form)) {
-			rings->stray++;
-			continue;
-		}
-		record = &rings->pending[rings->pending_count++];
-		record->cpu = from->cpu;
 		/* unless the gap was noted when the ring was read full */
-		if (has_lost && from->last_ns > from->full_ns)
-			gap_add(from, from->last_ns, record->time_ns);
+		if (has_lost && ring->last_ns > ring->full_ns)
+			gap_add(ring, ring->last_ns, time_ns);
 		has_lost = 0;
-		from->last_ns = record->time_ns;
+		ring->last_ns = time_ns;
 	}
-	if (was_full) {
-		from->full_ns = ticks_monotonic_ns();
-		gap_add(from, from->last_ns, from->full_ns);
+	if (ring->was_full) {
+		ring->full_ns = ticks_monotonic_ns();
+		gap_add(ring, ring->last_ns, ring->full_ns);
 	}
-	return got == -EBADMSG ? 0 : got;
-}
-
-int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled)
-{
-	uint64_t until = ticks_monotonic_ns() - RINGS_SETTLE_NS;
-	int err = 0;
-
-	for (unsigned int i = 0; i < rings->count && !err; i++)
-		err = ring_read(rings, &rings->all[i], &form);
-	if (rings->pending_count)
-		qsort(rings->pending, rings->pending_count, sizeof(*rings->pending), by_time);
-	*settled = 0;
-	while (*settled < rings->pending_count &&
-	       (is_last || rings->pending[*settled].time_ns < until))
-		++*settled;
 	return err;
 }
 
-void rings_drop(struct rings *rings, size_t count)
+int rings_fill(struct rings *rings)
 {
-	if (!count)
-		return;
-	rings->pending_count -= count;
-	memmove(rings->pending, rings->pending + count,
-		rings->pending_count * sizeof(*rings->pending));
+	int err = 0;
+
+	for (unsigned int i = 0; i < rings->count && !err; i++)
+		err = ring_fill(rings, &rings->all[i]);
+	return err;
+}
+
+size_t rings_pending(const struct rings *rings)
+{
+	size_t pending = 0;
+
+	for (unsigned int i = 0; i < rings->count; i++)
+		pending += rings->all[i].count - rings->all[i].first;
+	return pending;
+}
+
+/* The ring with the earliest record, and until when it is that. NULL: none has one. */
+static struct cpu_ring *earliest(const struct rings *rings, uint64_t *until_ns)
+{
+	struct cpu_ring *best = NULL;
+	uint64_t best_ns = UINT64_MAX;
+
+	*until_ns = UINT64_MAX;
+	for (unsigned int i = 0; i < rings->count; i++) {
+		struct cpu_ring *ring = &rings->all[i];
+		uint64_t time_ns;
+
+		if (ring->first == ring->count)
+			continue;
+		time_ns = ring->held[ring->first].time_ns;
+		if (!best || time_ns < best_ns) {
+			*until_ns = best ? best_ns : *until_ns;
+			best = ring;
+			best_ns = time_ns;
+		} else if (time_ns < *until_ns) {
+			*until_ns = time_ns;
+		}
+	}
+	return best;
+}
+
+int rings_hand_over(struct rings *rings, int is_last,
+		    int (*take)(void *data, const struct perf_event_header *record,
+				unsigned int cpu, uint64_t time_ns),
+		    void *data)
+{
+	uint64_t settled_ns = is_last ? UINT64_MAX : ticks_monotonic_ns() - RINGS_SETTLE_NS;
+	struct cpu_ring *ring;
+	uint64_t until_ns;
+	int err = 0;
+
+	while (!err && (ring = earliest(rings, &until_ns))) {
+		if (ring->held[ring->first].time_ns > settled_ns)
+			break;
+		until_ns = until_ns < settled_ns ? until_ns : settled_ns;
+		while (!err && ring->first < ring->count &&
+		       ring->held[ring->first].time_ns <= until_ns) {
+			size_t at = ring->first++;
+
+			err = take(data, header_of(ring, at), ring->cpu, ring->held[at].time_ns);
+		}
+		ring_compact(ring);
+	}
+	return err;
 }

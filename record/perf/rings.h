@@ -17,6 +17,14 @@
  */
 #define RINGS_SETTLE_NS 100000000
 
+/*
+ * What every record in a ring must have, with sample_id_all, so that each can be put in order before
+ * its event is known.
+ */
+#define RINGS_COMMON                                                                               \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
+	 PERF_SAMPLE_CPU)
+
 /* Without a size rings have the first, or half of it and so on down to the second. */
 #define RINGS_LARGE_BYTES (4u << 20)
 #define RINGS_SMALL_BYTES (32u << 10)
@@ -28,11 +36,22 @@ struct rings {
 		void *memory;
 		uint32_t bytes; /* of records */
 		struct ring ring;
-		uint64_t last_ns; /* of the last hit that was read */
+		uint64_t last_ns; /* of the last sample that was read */
 		uint64_t full_ns; /* when it was last read, if it was full then; else before that */
-		/* between these, hits may have found it full */
+		int was_full;
+		/* between these, samples may have found it full */
 		uint64_t gap_from_ns, gap_to_ns;
 		int has_gap; /* and none behind it was handed over */
+		/* records that were read, by time; those before `first` were handed over */
+		struct rings_held {
+			uint64_t time_ns;
+			size_t at; /* in records[] */
+		} * held;
+		size_t first, count, held_room;
+		uint8_t *records;
+		size_t used, records_room;
+		uint64_t lost_reported; /* by PERF_RECORD_LOST */
+		uint64_t lost_counted;	/* by events that are closed; the user's */
 	} * all;
 	unsigned int count;
 	size_t room;
@@ -45,11 +64,8 @@ struct rings {
 	} * ids; /* sorted, unless there are new ones */
 	size_t id_count, id_room;
 	int has_new_ids;
-	struct event_record *pending;
-	size_t pending_count, pending_room;
-	uint64_t taken, lost, stray;
-	uint64_t forks;	    /* processes that were started */
-	uint64_t handed_ns; /* the time of the last that was handed over */
+	uint64_t clock_offset_ns; /* of our time namespace; records have the first one's time */
+	uint64_t handed_ns;	  /* the time of the last that rings_after_loss() was asked of */
 	int was_late;
 };
 
@@ -88,6 +104,8 @@ void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint6
 int rings_add(struct rings *rings, int fd, unsigned int source);
 /* Whether a record's id is of such an event. */
 int rings_source(struct rings *rings, uint64_t id, unsigned int *source);
+int rings_sample_source(struct rings *rings, const struct perf_event_header *sample,
+			unsigned int *source);
 
 /*
  * What a sample has, by enum event_flag: PERF_SAMPLE_*, and of registers those of struct
@@ -97,27 +115,29 @@ uint64_t rings_sample_type(unsigned int flags);
 uint64_t rings_registers(unsigned int flags);
 
 /*
- * How the samples are: with PERF_SAMPLE_READ; PERF_SAMPLE_CALLCHAIN; with which registers, 0:
- * without.
+ * Read what there is into the rings' lists, by time. rings_pending(): how many records wait there. 0,
+ * -ENOMEM.
  */
-struct rings_form {
-	int has_read, has_callers;
-	uint64_t registers;
-};
+int rings_fill(struct rings *rings);
+size_t rings_pending(const struct rings *rings);
+
+/* Add a PERF_RECORD_LOST of as many. They are older than now, and how old is unknown. 0, -ENOMEM. */
+int rings_add_lost(struct cpu_ring *ring, uint64_t count);
 
 /*
- * Read what there is into rings->pending, sorted by time. *settled: how many of them, from the
- * first on, no later record can precede. 0, -ENOMEM.
+ * Hand over what rings_fill() read, sorted by time over all rings, as far as no earlier record can
+ * follow; is_last: all. What take() returns but 0 ends the call; the record counts as handed over.
+ * Records that are damaged come as PERF_RECORD_LOST.
  */
-int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled);
+int rings_hand_over(struct rings *rings, int is_last,
+		    int (*take)(void *data, const struct perf_event_header *record,
+				unsigned int cpu, uint64_t time_ns),
+		    void *data);
 
 /*
  * The next one that is handed over, of that time: whether others were lost since the one before, on
  * any CPU.
  */
 int rings_after_loss(struct rings *rings, uint64_t time_ns);
-
-/* The first `count` of them were taken. */
-void rings_drop(struct rings *rings, size_t count);
 
 #endif

@@ -285,10 +285,8 @@ Test(event_rings, what_finds_a_ring_full_is_counted)
 /* Nothing of it stays that would be read. */
 Test(event_rings, a_ring_that_was_refused_is_none)
 {
-	struct rings_form form = { 0 };
 	struct rings rings = { 0 };
 	unsigned int descriptors, count;
-	size_t settled;
 
 	cr_assert_eq(rings_open(&rings, 16384), 0);
 	descriptors = fixture_descriptors();
@@ -298,7 +296,7 @@ Test(event_rings, a_ring_that_was_refused_is_none)
 	cr_assert_eq(rings.count, count);
 	cr_assert_eq(fixture_descriptors(), descriptors);
 	cr_assert_eq(rings_memory(&rings), count * UINT64_C(20480));
-	cr_assert_eq(rings_read(&rings, form, 1, &settled), 0);
+	cr_assert_eq(rings_fill(&rings), 0);
 	rings_release(&rings);
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Records of a sampler, read. Each ring has a lane, in which records are kept in order of time
- * until no earlier one can follow; the lanes are merged.
- */
+/* Records of a sampler's events, read; and the events, opened. */
 #include "record/perf/sampler.h"
 
 #include "arch/perf_registers.h"
@@ -27,10 +24,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-/* What every record has, so that each can be put in order before its event is known. */
-#define SAMPLER_COMMON                                                                             \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
-	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD)
+#define SAMPLER_COMMON (RINGS_COMMON | PERF_SAMPLE_PERIOD)
 
 /*
  * Records of a sampler's events, taken apart. The layouts are those of
@@ -113,23 +107,17 @@ static void take_stack(struct words *words, struct sampler_record *record)
 }
 
 /* In the order of the kernel's perf_output_sample(). */
-static int take_sample(struct sampler *sampler, const struct perf_event_header *header,
-		       struct sampler_record *record)
+int sampler_sample_read(const struct perf_event_header *header, const struct sampler_form *form,
+			struct sampler_record *record)
 {
 	const uint8_t *begin = (const uint8_t *)(header + 1);
 	struct words words = { begin, begin + header->size - sizeof(*header), 0 };
-	unsigned int event;
-	const struct sampler_form *form;
 	uint64_t both;
 
-	if (!rings_source(&sampler->rings, word_read(&words), &event) ||
-	    event >= sampler->request->event_count)
-		return -EBADMSG;
-	form = &sampler->forms[event];
-	record->kind = SAMPLER_SAMPLE;
-	record->event = event;
+	*record = (struct sampler_record){ .kind = SAMPLER_SAMPLE };
 	record->is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			    PERF_RECORD_MISC_KERNEL;
+	word_read(&words); /* the event's number */
 	record->ip = word_read(&words);
 	both = word_read(&words);
 	record->pid = (pid_t)(uint32_t)both;
@@ -138,9 +126,10 @@ static int take_sample(struct sampler *sampler, const struct perf_event_header *
 	if (form->sample_type & PERF_SAMPLE_ADDR)
 		record->address = word_read(&words);
 	record->cpu = (uint32_t)word_read(&words);
-	record->period = form->sample_type & PERF_SAMPLE_PERIOD
-				 ? word_read(&words)
-				 : sampler->request->events[event].period;
+	if (form->sample_type & PERF_SAMPLE_PERIOD)
+		record->period = word_read(&words);
+	if (form->sample_type & PERF_SAMPLE_READ)
+		take_bytes(&words, sizeof(struct instance_count));
 	if (form->sample_type & PERF_SAMPLE_CALLCHAIN)
 		record->callers = take_array(&words, &record->caller_count, 8);
 	if (form->sample_type & PERF_SAMPLE_RAW)
@@ -157,6 +146,23 @@ static int take_sample(struct sampler *sampler, const struct perf_event_header *
 	if (form->user_regs & PERF_REGISTER_IP_BIT)
 		record->user_ip = record->user_regs[perf_register_ip];
 	return words.is_short ? -EBADMSG : 1;
+}
+
+static int take_sample(struct sampler *sampler, const struct perf_event_header *header,
+		       struct sampler_record *record)
+{
+	const struct sampler_event *events = sampler->request->events;
+	unsigned int event;
+	int got;
+
+	if (!rings_sample_source(&sampler->rings, header, &event) ||
+	    event >= sampler->request->event_count)
+		return -EBADMSG;
+	got = sampler_sample_read(header, &sampler->forms[event], record);
+	record->event = event;
+	if (!(sampler->forms[event].sample_type & PERF_SAMPLE_PERIOD))
+		record->period = events[event].period;
+	return got;
 }
 
 static int take_other(struct sampler *sampler, const struct perf_record *from,
@@ -202,17 +208,16 @@ static int take_other(struct sampler *sampler, const struct perf_record *from,
 }
 
 /*
- * Take a record apart: 1; 0: of no interest; -EBADMSG: too short, or of an unknown event. Its time
- * alone: 0, -EBADMSG.
+ * Take a record apart: 1; 0: of no interest; -EBADMSG: too short, or of an unknown event.
  */
 static int sampler_record_read(struct sampler *sampler, const struct perf_event_header *header,
 			       struct sampler_record *record)
 {
 	struct perf_record from;
 
-	memset(record, 0, sizeof(*record));
 	if (header->type == PERF_RECORD_SAMPLE)
 		return take_sample(sampler, header, record);
+	memset(record, 0, sizeof(*record));
 	if (perf_record_read(&from, header, SAMPLER_COMMON))
 		return -EBADMSG;
 	record->time_ns = from.time;
@@ -230,19 +235,6 @@ static int sampler_record_read(struct sampler *sampler, const struct perf_event_
 	}
 	record->text = from.text;
 	return take_other(sampler, &from, record);
-}
-
-static int sampler_record_time(const struct perf_event_header *header, uint64_t *time_ns)
-{
-	const uint8_t *begin = (const uint8_t *)header;
-	/* sample: identifier, ip, tid, time; others end in tid, time, CPU, identifier */
-	size_t at = header->type == PERF_RECORD_SAMPLE ? sizeof(*header) + 24
-						       : (size_t)header->size - 24;
-
-	if (header->size < sizeof(*header) + 32)
-		return -EBADMSG;
-	memcpy(time_ns, begin + at, sizeof(*time_ns));
-	return 0;
 }
 
 /*
@@ -531,9 +523,9 @@ static void leave(struct extent *extent, const struct instance *opened)
 
 	if (!sampler->counts_lost || instance_read(opened, &value))
 		return;
-	for (unsigned int i = 0; i < sampler->lane_count; i++)
+	for (unsigned int i = 0; i < sampler->rings.count; i++)
 		if (sampler->rings.all[i].cpu == (unsigned int)opened->cpu)
-			sampler->lanes[i].lost_counted += value.third;
+			sampler->rings.all[i].lost_counted += value.third;
 }
 
 static const struct extent_way way = { .open = open_all, .leave = leave };
@@ -556,19 +548,6 @@ static int counts_lost(void)
 	if (fd >= 0)
 		close((int)fd);
 	return fd >= 0;
-}
-
-/* What our CLOCK_MONOTONIC is ahead of the kernel's own; modulo 2^64. */
-static uint64_t clock_offset_ns(void)
-{
-	FILE *file = fopen("/proc/self/timens_offsets", "re");
-	long long seconds = 0, ns = 0;
-
-	if (file && fscanf(file, "monotonic %lld %lld", &seconds, &ns) != 2)
-		seconds = ns = 0;
-	if (file)
-		fclose(file);
-	return (uint64_t)(seconds * 1000000000 + ns);
 }
 
 static int too_large(size_t count, uint32_t bytes, struct detail detail)
@@ -661,7 +640,6 @@ int sampler_open(struct sampler **out, const struct sampler_request *request, st
 		return -ENOMEM;
 	sampler->request = request;
 	sampler->counts_lost = counts_lost();
-	sampler->clock_offset_ns = clock_offset_ns();
 	sampler->extent = (struct extent){
 		.way = &way,
 		.ids = request->scope == SAMPLER_CPUS ? NULL : request->pids,
@@ -682,8 +660,6 @@ int sampler_open(struct sampler **out, const struct sampler_request *request, st
 	*out = sampler;
 	return 0;
 }
-#define RECORD_BYTES_MAX 512u /* with less room than that a ring counts as full */
-
 void sampler_enable(struct sampler *sampler)
 {
 	extent_enable(&sampler->extent);
@@ -726,223 +702,60 @@ int sampler_follow(struct sampler *sampler)
 				   : extent_follow(&sampler->extent, (struct detail){ 0 });
 }
 
-/* ---- lanes ---- */
-
-static const struct perf_event_header *header_of(const struct sampler_lane *lane, size_t which)
-{
-	return (const struct perf_event_header *)(const void *)(lane->bytes + lane->held[which].at);
-}
-
-/* Forget what was handed over, once it is half of all. */
-static void lane_compact(struct sampler_lane *lane)
-{
-	size_t left = lane->count - lane->first, from = lane->used;
-
-	if (lane->first < left)
-		return;
-	for (size_t i = lane->first; i < lane->count; i++)
-		from = lane->held[i].at < from ? lane->held[i].at : from;
-	if (lane->used > from)
-		memmove(lane->bytes, lane->bytes + from, lane->used - from);
-	lane->used -= from;
-	if (left)
-		memmove(lane->held, lane->held + lane->first, left * sizeof(*lane->held));
-	lane->first = 0;
-	lane->count = left;
-	for (size_t i = 0; i < left; i++)
-		lane->held[i].at -= from;
-}
-
-/* In its place by time, behind others of the same. */
-static int lane_add(struct sampler_lane *lane, const struct perf_event_header *header,
-		    uint64_t time_ns)
-{
-	size_t bytes = (header->size + 7u) & ~(size_t)7, place = lane->count;
-
-	if (array_grow(&lane->held, &lane->room, lane->count + 1, sizeof(*lane->held)) ||
-	    array_grow(&lane->bytes, &lane->bytes_room, lane->used + bytes, 1))
-		return -ENOMEM;
-	memcpy(lane->bytes + lane->used, header, header->size);
-	for (; place > lane->first && lane->held[place - 1].time_ns > time_ns; place--)
-		lane->held[place] = lane->held[place - 1];
-	lane->held[place] = (struct sampler_held){ time_ns, lane->used };
-	lane->count++;
-	lane->used += bytes;
-	return 0;
-}
-
-/* As the kernel reports it. They are older than now, and how old is unknown. */
-static int lane_add_lost(struct sampler_lane *lane, unsigned int cpu, uint64_t count)
-{
-	uint64_t now_ns = ticks_monotonic_ns();
-	const struct {
-		struct perf_event_header header;
-		uint64_t id, lost;
-		uint32_t pid, tid;
-		uint64_t time;
-		uint32_t cpu, reserved;
-		uint64_t identifier;
-	} record = {
-		.header = { .type = PERF_RECORD_LOST, .size = sizeof(record) },
-		.lost = count,
-		.time = now_ns,
-		.cpu = cpu,
-	};
-
-	return lane_add(lane, &record.header, now_ns);
-}
-
-static uint64_t lost_of(const struct perf_event_header *header)
-{
-	uint64_t words[2] = { 0 };
-
-	if (header->type == PERF_RECORD_LOST && header->size >= sizeof(*header) + sizeof(words))
-		memcpy(words, header + 1, sizeof(words));
-	return words[1];
-}
-
-/*
- * What the ring has, but not what comes meanwhile: that might be without end, as when reading is
- * recorded. Damaged records, and those without a time, are lost.
- */
-static int lane_fill(struct sampler *sampler, unsigned int which, uint64_t head)
-{
-	struct cpu_ring *from = &sampler->rings.all[which];
-	struct sampler_lane *lane = &sampler->lanes[which];
-	const struct perf_event_header *header;
-	uint64_t time_ns;
-	int got, err;
-
-	while (from->ring.tail != head && (got = ring_next(&from->ring, &header)) != 0) {
-		if (got < 0 || sampler_record_time(header, &time_ns)) {
-			err = lane_add_lost(lane, from->cpu, 1);
-			if (got < 0) /* all that was there is dropped */
-				return err;
-		} else {
-			lane->lost_reported += lost_of(header);
-			err = lane_add(lane, header, time_ns + sampler->clock_offset_ns);
-		}
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 /*
  * The kernel reports what it lost with the next record that has room, and the last may have none.
  * Before Linux 6.0 it does not say how many these are: one, where a ring was found full.
  */
-static int add_last_lost(struct sampler *sampler, unsigned int which, int was_full)
+static int add_last_lost(struct sampler *sampler, struct cpu_ring *ring)
 {
-	unsigned int cpu = sampler->rings.all[which].cpu;
-	struct sampler_lane *lane = &sampler->lanes[which];
-	uint64_t lost = lane->lost_counted;
+	uint64_t lost = ring->lost_counted;
 	struct instance_count value;
 
 	if (!sampler->counts_lost)
-		return was_full ? lane_add_lost(lane, cpu, 1) : 0;
+		return ring->was_full ? rings_add_lost(ring, 1) : 0;
 	for (size_t i = 0; i < sampler->extent.count; i++)
-		if (sampler->extent.opened[i].cpu == (int)cpu &&
+		if (sampler->extent.opened[i].cpu == (int)ring->cpu &&
 		    !instance_read(&sampler->extent.opened[i], &value))
 			lost += value.third;
-	return lost > lane->lost_reported ? lane_add_lost(lane, cpu, lost - lane->lost_reported)
-					  : 0;
+	return lost > ring->lost_reported ? rings_add_lost(ring, lost - ring->lost_reported) : 0;
 }
 
-static int fill_all(struct sampler *sampler, int is_last)
+struct reading {
+	struct sampler *sampler;
+	int (*take)(const struct sampler_record *record, void *data);
+	void *data;
+};
+
+static int hand_over(void *data, const struct perf_event_header *header, unsigned int cpu,
+		     uint64_t time_ns)
 {
-	struct rings *rings = &sampler->rings;
-	int is_counting = is_last && !sampler->is_last_counted, err = 0;
-
-	if (array_grow(&sampler->lanes, &sampler->lane_room, rings->count, sizeof(*sampler->lanes)))
-		return -ENOMEM;
-	for (; sampler->lane_count < rings->count; sampler->lane_count++)
-		sampler->lanes[sampler->lane_count] = (struct sampler_lane){ 0 };
-	for (unsigned int i = 0; i < rings->count && !err; i++) {
-		const struct ring *ring = &rings->all[i].ring;
-		uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_RELAXED);
-		int was_full = head - ring->tail + RECORD_BYTES_MAX > ring->bytes;
-
-		err = lane_fill(sampler, i, head);
-		if (!err && is_counting)
-			err = add_last_lost(sampler, i, was_full);
-	}
-	sampler->is_last_counted |= is_last;
-	return err;
-}
-
-/* ---- merged ---- */
-
-static int hand_over(struct sampler *sampler, const struct perf_event_header *header,
-		     unsigned int cpu, uint64_t time_ns,
-		     int (*take)(const struct sampler_record *record, void *data), void *data)
-{
+	struct reading *reading = data;
+	struct sampler *sampler = reading->sampler;
 	struct sampler_record record;
 	int got = sampler_record_read(sampler, header, &record);
 
 	if (!got)
 		return 0;
 	if (got < 0)
-		record = (struct sampler_record){
-			.kind = SAMPLER_LOST, .cpu = cpu, .time_ns = time_ns, .count = 1
-		};
+		record = (struct sampler_record){ .kind = SAMPLER_LOST, .count = 1 };
 	record.cpu = cpu; /* the ring's is not to be mistaken */
 	record.time_ns = time_ns;
 	sampler->lost += record.kind == SAMPLER_LOST ? record.count : 0;
 	sampler->throttled += record.kind == SAMPLER_THROTTLED;
-	return take(&record, data);
-}
-
-/* The lane with the earliest record, and until when it is that. NULL: no lane has one. */
-static struct sampler_lane *earliest(const struct sampler *sampler, unsigned int *which,
-				     uint64_t *until_ns)
-{
-	struct sampler_lane *best = NULL;
-	uint64_t best_ns = UINT64_MAX;
-
-	*until_ns = UINT64_MAX;
-	for (unsigned int i = 0; i < sampler->lane_count; i++) {
-		struct sampler_lane *lane = &sampler->lanes[i];
-		uint64_t time_ns;
-
-		if (lane->first == lane->count)
-			continue;
-		time_ns = lane->held[lane->first].time_ns;
-		if (!best || time_ns < best_ns) {
-			*until_ns = best ? best_ns : *until_ns;
-			best = lane;
-			best_ns = time_ns;
-			*which = i;
-		} else if (time_ns < *until_ns) {
-			*until_ns = time_ns;
-		}
-	}
-	return best;
+	return reading->take(&record, reading->data);
 }
 
 int sampler_read(struct sampler *sampler, int is_last,
 		 int (*take)(const struct sampler_record *record, void *data), void *data)
 {
-	uint64_t settled_ns = is_last ? UINT64_MAX : ticks_monotonic_ns() - RINGS_SETTLE_NS;
-	struct sampler_lane *lane;
-	unsigned int which;
-	uint64_t until_ns;
-	int err = fill_all(sampler, is_last);
+	struct reading reading = { sampler, take, data };
+	int err = rings_fill(&sampler->rings);
 
-	while (!err && (lane = earliest(sampler, &which, &until_ns))) {
-		if (lane->held[lane->first].time_ns > settled_ns)
-			break;
-		until_ns = until_ns < settled_ns ? until_ns : settled_ns;
-		while (!err && lane->first < lane->count &&
-		       lane->held[lane->first].time_ns <= until_ns) {
-			size_t at = lane->first++;
-
-			err = hand_over(sampler, header_of(lane, at), sampler->rings.all[which].cpu,
-					lane->held[at].time_ns, take, data);
-		}
-		lane_compact(lane);
-	}
-	return err;
+	for (unsigned int i = 0; i < sampler->rings.count && !err; i++)
+		if (is_last && !sampler->is_last_counted)
+			err = add_last_lost(sampler, &sampler->rings.all[i]);
+	sampler->is_last_counted |= is_last;
+	return err ? err : rings_hand_over(&sampler->rings, is_last, hand_over, &reading);
 }
 
 /* ---- */
@@ -971,11 +784,6 @@ void sampler_close(struct sampler *sampler)
 		return;
 	extent_release(&sampler->extent);
 	rings_release(&sampler->rings);
-	for (size_t i = 0; i < sampler->lane_count; i++) {
-		free(sampler->lanes[i].held);
-		free(sampler->lanes[i].bytes);
-	}
-	free(sampler->lanes);
 	free(sampler->forms);
 	free(sampler);
 }

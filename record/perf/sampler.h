@@ -187,32 +187,20 @@ struct sampler_form {
 	uint8_t excludes_kernel;	/* the kernel would not let us see it */
 };
 
-/* A record that was read, and can't be handed over yet. */
-struct sampler_held {
-	uint64_t time_ns;
-	size_t at; /* in its lane's bytes */
-};
-
-/* Records of one ring, in order of time. */
-struct sampler_lane {
-	struct sampler_held *held;
-	size_t first, count, room; /* those before `first` were handed over */
-	uint8_t *bytes;
-	size_t used, bytes_room;
-	uint64_t lost_reported; /* by PERF_RECORD_LOST */
-	uint64_t lost_counted;	/* by events that are closed */
-};
+/*
+ * Take a sample apart that has what the form says, and what all have (RINGS_COMMON). 1, -EBADMSG:
+ * it is too short.
+ */
+int sampler_sample_read(const struct perf_event_header *header, const struct sampler_form *form,
+			struct sampler_record *record);
 
 struct sampler {
 	const struct sampler_request *request;
 	struct extent extent;
 	struct rings rings;
 	struct sampler_form *forms;
-	struct sampler_lane *lanes; /* of rings.all[] */
-	size_t lane_count, lane_room;
 	uint64_t lost, throttled;
-	uint64_t clock_offset_ns; /* of our time namespace; records have the first one's time */
-	int counts_lost;	  /* PERF_FORMAT_LOST: Linux 6.0 */
+	int counts_lost; /* PERF_FORMAT_LOST: Linux 6.0 */
 	int is_last_counted;
 };
 

@@ -57,13 +57,11 @@ static void begin_at(uint64_t position)
 
 static void end(void)
 {
-	for (size_t i = 0; i < sampler.lane_count; i++) {
-		free(sampler.lanes[i].held);
-		free(sampler.lanes[i].bytes);
-	}
-	free(sampler.lanes);
-	for (unsigned int i = 0; i < 2; i++)
+	for (unsigned int i = 0; i < 2; i++) {
+		free(all[i].held);
+		free(all[i].records);
 		ring_release(&all[i].ring);
+	}
 }
 
 static void begin(uint32_t type, uint16_t misc)
