@@ -115,19 +115,24 @@ void watched_list_release(struct watched_list *list)
 
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
 {
-	uint64_t reported = row->taken + row->dropped,
-		 missed = hits > reported ? hits - reported : 0;
+	/* the target may write these meanwhile: each is read once */
+	uint64_t taken = __atomic_load_n(&row->taken, __ATOMIC_RELAXED),
+		 dropped = __atomic_load_n(&row->dropped, __ATOMIC_RELAXED),
+		 own_masked = __atomic_load_n(&row->masked, __ATOMIC_RELAXED),
+		 beside = __atomic_load_n(&row->beside, __ATOMIC_RELAXED);
+	uint64_t missed = hits > taken + dropped ? hits - taken - dropped : 0, masked;
+
 	/* hits without their own signal: that of another watch of the store was pending */
-	uint64_t beside = missed < row->beside ? missed : row->beside;
-	uint64_t masked = row->masked + beside;
+	beside = missed < beside ? missed : beside;
+	masked = own_masked + beside;
 
 	to->hits += hits > masked ? hits - masked : 0;
 	to->masked += masked;
-	to->taken += row->taken - row->masked;
+	to->taken += taken - own_masked;
 	to->filtered += row->filtered;
 	to->counted += row->counted;
 	to->own += row->own;
-	to->dropped += row->dropped;
+	to->dropped += dropped;
 	to->late += row->late;
 	to->inexact += row->inexact;
 	to->unknown += row->unknown;

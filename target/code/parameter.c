@@ -4,6 +4,7 @@
 #include "target/code/dwarf.h"
 #include "target/code/passing.h"
 
+#include <ctype.h>
 #include <demangle.h>
 #include <dwarf.h>
 #include <stdio.h>
@@ -276,6 +277,14 @@ static int is_unprototyped_float(const struct call *call, const struct passing *
 	return call->is_unprototyped && passing->type == WM_TYPE_F32;
 }
 
+/* A file's own bytes: no quote, comma or newline may come into a list of names, or a trace. */
+static void name_clean(char *name)
+{
+	for (; *name; name++)
+		if (!(*name & 0x80) && !isalnum((unsigned char)*name) && !strchr("_.$", *name))
+			*name = '_';
+}
+
 /* Type and name from `from`, location from `place_of`: an inline function's copies differ. */
 static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_of)
 {
@@ -294,6 +303,7 @@ static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_
 		snprintf(parameter->name, sizeof(parameter->name), "%.63s", name);
 	else
 		snprintf(parameter->name, sizeof(parameter->name), "arg%u", call->count);
+	name_clean(parameter->name);
 	if (dwarf_attr_integrate(from, DW_AT_type, &attribute) &&
 	    dwarf_formref_die(&attribute, &type))
 		passing_of(&type, &call->dwarf->enumerations, &parameter->passing);
@@ -416,6 +426,7 @@ static int member_field(struct code_field *field, const char *name,
 		return 0;
 	*field = (struct code_field){ .type = member->type, .names = member->names };
 	strcpy(stpcpy(field->name, name), member->name);
+	name_clean(field->name);
 	field->from = eightbytes[is_memory ? 0 : member->offset / 8];
 	field->from.bytes = member->bytes;
 	field->from.displacement += is_memory ? member->offset : member->offset % 8;

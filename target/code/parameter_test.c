@@ -262,6 +262,33 @@ Test(parameter, of_a_function_that_nobody_else_calls_only_what_is_sure)
 	close_compiled();
 }
 
+/* A file's names may have any bytes, as these that are put into the file. */
+Test(parameter, names_of_any_bytes_are_cleaned)
+{
+	char command[256];
+
+	open_compiled("cc", "-O1 -x c",
+		      "struct pair { long one_of_two, other; };\n"
+		      "long victim(long pa_ra_me_ter, struct pair pair);\n"
+		      "long victim(long pa_ra_me_ter, struct pair pair)\n"
+		      "{ return pa_ra_me_ter + pair.one_of_two * pair.other; }\n");
+	code_symbols_release(&symbols);
+	code_file_close(file);
+	snprintf(command, sizeof(command),
+		 "LC_ALL=C sed -i 's/pa_ra_me_ter/pa\"ra,me\\nter/; s/one_of_two/one\\\\of two/' "
+		 "%s/compiled.so",
+		 folder);
+	cr_assert_eq(system(command), 0);
+	snprintf(command, sizeof(command), "%s/compiled.so", folder);
+	cr_assert_eq(code_file_open(&file, command), 0);
+	cr_assert_eq(code_symbols_read(&symbols, file), 0);
+	read_symbol("victim", BIND_GLOBAL);
+	cr_assert_eq(parameters.values.count, 4);
+	cr_expect_str_eq(parameters.values.all[0].name, "pa_ra_me_ter");
+	cr_expect_str_eq(parameters.values.all[2].name, "pair.one_of_two");
+	close_compiled();
+}
+
 /* The callers in the same unit pass anything for `unused`; b and c are where they ever were. */
 static const char
 	*const unused_source = "#include <stdlib.h>\n"
