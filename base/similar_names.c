@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -118,4 +119,20 @@ int similar_list(const char *word, const char *const *all, size_t count, const c
 		out[at] = all[i];
 	}
 	return (int)found;
+}
+
+char *similar_words(const char *word, const char *const *all, size_t count, char *text, size_t room)
+{
+	const char *near[3];
+	int found = similar_list(word, all, count, near, sizeof(near) / sizeof(near[0]));
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < found && used < room; i++)
+		used += (size_t)snprintf(text + used, room - used, "%s%s%s",
+					 !i		  ? "; did you mean "
+					 : i == found - 1 ? " or "
+							  : ", ",
+					 near[i], i == found - 1 ? "?" : "");
+	return text;
 }

@@ -28,4 +28,11 @@ int similar_is_scoped(const char *word, const char *name);
 int similar_list(const char *word, const char *const *all, size_t count, const char **out,
 		 size_t max);
 
+/*
+ * "; did you mean A, B or C?" of the names near `word` into text[]; "" without any. Returns text.
+ * Any thread; allocates nothing.
+ */
+char *similar_words(const char *word, const char *const *all, size_t count, char *text,
+		    size_t room);
+
 #endif

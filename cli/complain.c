@@ -10,8 +10,6 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define NEAR_MAX 3
-
 static void print_hint(int error)
 {
 	const char *hint = wm_error_hint(error);
@@ -81,17 +79,12 @@ int complain(int error, const char *format, ...)
 
 void complain_meant(const char *word, const char *const *all, size_t count)
 {
-	const char *meant[NEAR_MAX];
-	int found = similar_list(word, all, count, meant, NEAR_MAX);
+	char meant[512];
 
-	for (int i = 0; i < found; i++) {
-		const char *joint = i == 0 ? "  did you mean " : i == found - 1 ? " or " : ", ";
-
-		fputs(joint, stderr);
-		put(stderr, meant[i]);
-	}
-	if (found)
-		fputs("?\n", stderr);
+	if (!*similar_words(word, all, count, meant, sizeof(meant)))
+		return;
+	complain_words(" %s", meant + 1);
+	fputc('\n', stderr);
 }
 
 int complain_near(int error, const char *name, const char *const *all, size_t count)

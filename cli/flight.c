@@ -4,7 +4,6 @@
 #include "base/signal_name.h"
 #include "cli/cli.h"
 #include "cli/trail.h"
-#include "record/trail/request.h"
 #include "record/trail/live.h"
 #include "record/session/session.h"
 #include "record/spec/spec.h"
@@ -66,14 +65,14 @@ int flight_check(const struct flight *flight, const char *const *specs, size_t c
 	if (!flight->trigger)
 		return 0;
 	for (size_t i = 0; i < count; i++) {
-		struct trail_request request;
+		struct spec spec;
 
-		if (!trail_request_is(specs[i]))
-			other = specs[i];
-		else if (trail_request_parse(&request, specs[i], (struct detail){ 0 }))
+		if (spec_read(&spec, specs[i], (struct detail){ 0 }))
 			return 0; /* it is complained of where it is added */
-		else
-			has_last |= request.last_bytes != 0;
+		if (!spec.trail)
+			other = specs[i];
+		has_last |= spec.trail && spec.trail->last_bytes;
+		spec_release(&spec);
 	}
 	if (!has_last)
 		return complain_usage("record",

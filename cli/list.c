@@ -22,10 +22,9 @@ struct options {
 	size_t pid_count, pid_room;
 	const char **files;
 	size_t file_count;
-	struct spec_list globs;	 /* of markers */
-	struct spec_list probes; /* --func, --usdt, --event */
-	const char **watches;	 /* --watch, and --event of that kind */
-	size_t watch_count;
+	struct spec_list globs;	  /* of markers */
+	struct spec_list probes;  /* --func, --usdt, --event */
+	struct spec_list watches; /* --watch, and --event of that kind */
 	int json, sites, events;
 	const char *name; /* an argument that is no file's */
 };
@@ -94,18 +93,19 @@ static int argument_add(struct options *options, const char *text)
 
 static int probe_add(struct options *options, const char *kind, const char *text)
 {
+	int has_kind = !strncmp(text, kind, strlen(kind));
+	int is_watch = !strncmp(has_kind ? text : kind, "watch:", 6);
+	struct spec_list *list = is_watch ? &options->watches : &options->probes;
+	const struct spec *added;
 	char whole[1100];
 	int err;
 
-	if (!*kind && expression_is(text)) {
-		options->watches[options->watch_count++] = text;
-		return CLI_FINE;
-	}
-	snprintf(whole, sizeof(whole), "%s%s", kind, text);
-	err = spec_add(&options->probes, whole);
-	if (!err && !options->probes.all[options->probes.count - 1].request)
+	snprintf(whole, sizeof(whole), "%s%s", is_watch && has_kind ? "" : kind, text);
+	err = spec_add(list, whole);
+	added = err ? NULL : &list->all[list->count - 1];
+	if (!err && !added->request && !added->watch)
 		return complain(-WM_E_SPEC, "%s: this is no place in code", whole);
-	return complain_spec(err, whole, options->probes.words);
+	return complain_spec(err, whole, list->words);
 }
 
 /* Returns CLI_FINE, -1 when all is said and done, or the status to end with. */
@@ -142,7 +142,7 @@ static int options_read(struct options *options, int argc, char **argv)
 			status = probe_add(options, "usdt:", optarg ? optarg : "*:*");
 			break;
 		case 'w':
-			options->watches[options->watch_count++] = optarg;
+			status = probe_add(options, "watch:", optarg);
 			break;
 		case 'e':
 			status = probe_add(options, "", optarg);
@@ -164,12 +164,12 @@ static int options_read(struct options *options, int argc, char **argv)
 		return status;
 	for (; !status && optind < argc; optind++)
 		status = argument_add(options, argv[optind]);
-	if ((options->probes.count || options->watch_count) && options->name)
+	if ((options->probes.count || options->watches.count) && options->name)
 		return complain_usage(
 			"list",
 			"%s is no file; name the probes by an option: --usdt='%s', --func=NAME@FILE",
 			options->name, options->name);
-	if (!status && options->watch_count && options->probes.count)
+	if (!status && options->watches.count && options->probes.count)
 		return complain_usage("list", "--watch is asked for by itself");
 	if (!status && !options->pid_count && !options->file_count)
 		status = complain_usage("list", "name a file, or a process with -p");
@@ -260,30 +260,28 @@ int cmd_list(int argc, char **argv)
 {
 	struct options options = {
 		.files = calloc((size_t)argc + 1, sizeof(*options.files)),
-		.watches = calloc((size_t)argc + 1, sizeof(*options.watches)),
 	};
 	struct catalog catalog = { 0 };
 	char *take = NULL;
 	int status, chosen, printed;
 
-	if (!options.files || !options.watches)
+	if (!options.files)
 		return complain(-ENOMEM, NULL);
 	status = options_read(&options, argc, argv);
 	if (!status && options.events) {
-		if (options.probes.count || options.watch_count || options.pid_count ||
+		if (options.probes.count || options.watches.count || options.pid_count ||
 		    optind + 1 < argc)
 			status = complain_usage("list",
 						"--events takes one GLOB, and nothing else");
 		else
 			status = list_events(argv[optind], options.json);
-	} else if (!status && options.watch_count)
-		status = list_watches(options.watches, options.watch_count, options.files,
-				      options.file_count, options.pids, options.pid_count,
-				      options.json);
+	} else if (!status && options.watches.count)
+		status = list_watches(&options.watches, options.files, options.file_count,
+				      options.pids, options.pid_count, options.json);
 	if (!status && options.probes.count) {
 		status = list_probes(&options.probes, options.files, options.file_count,
 				     options.pids, options.pid_count, options.json);
-	} else if (!status && !options.watch_count && !options.events) {
+	} else if (!status && !options.watches.count && !options.events) {
 		status = fill(&catalog, &options);
 		take = malloc(catalog.count + 1);
 		chosen = take ? choose(&catalog, &options, take) : complain(-ENOMEM, NULL);
@@ -294,8 +292,8 @@ int cmd_list(int argc, char **argv)
 	catalog_release(&catalog);
 	spec_list_release(&options.globs);
 	spec_list_release(&options.probes);
+	spec_list_release(&options.watches);
 	free(options.pids);
 	free(options.files);
-	free(options.watches);
 	return status < 0 ? CLI_FINE : status;
 }

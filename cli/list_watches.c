@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/list.h"
-#include "record/spec/names.h"
 #include "target/expression/find.h"
 #include "target/expression/variable.h"
 #include "target/process/loaded.h"
@@ -29,8 +28,7 @@ struct listing {
 	struct code_memory process;
 	const struct code_memory *memory; /* the process's; NULL of a file */
 	struct code_module *only;	  /* a file's, which modules points to */
-	struct watch_expr *exprs;
-	size_t expr_count;
+	const struct spec_list *specs;
 };
 
 /* What one expression came to. */
@@ -276,8 +274,8 @@ static int list_each(struct listing *listing, const char *of)
 
 	if (!listing->json)
 		list_put_module(listing->out, 0, of);
-	for (size_t i = 0; i < listing->expr_count; i++) {
-		int one = list_one(listing, &listing->exprs[i]);
+	for (size_t i = 0; i < listing->specs->count; i++) {
+		int one = list_one(listing, listing->specs->all[i].watch);
 
 		status = one ? one : status;
 	}
@@ -329,60 +327,31 @@ static int list_process(struct listing *listing, pid_t pid)
 	return err ? complain(err, "%s", words) : status;
 }
 
-/* Read the expressions; complain about each that can't be. */
-static int exprs_read(struct listing *listing, const char *const *exprs, size_t count)
+int list_watches(const struct spec_list *specs, const char *const *files, size_t file_count,
+		 const pid_t *pids, size_t pid_count, int json)
 {
-	int status = CLI_FINE;
+	struct listing listing = { .out = malloc(sizeof(*listing.out)),
+				   .json = json,
+				   .specs = specs };
+	int status = CLI_FINE, one, err;
 
-	listing->exprs = calloc(count + 1, sizeof(*listing->exprs));
-	for (size_t i = 0; listing->exprs && i < count; i++) {
-		struct watch_expr *expr = &listing->exprs[listing->expr_count];
-		struct watch_trouble trouble = { 0 };
-		char *whole = NULL;
-		int err;
-
-		if (asprintf(&whole, "%s%s", expression_is(exprs[i]) ? "" : "watch:", exprs[i]) < 0)
-			return complain(-ENOMEM, NULL);
-		err = expression_parse(expr, whole, &trouble);
-		free(whole);
-		listing->expr_count += !err;
-		if (!err)
-			continue;
-		expression_release(expr);
-		status = complain(err, "%s", trouble.error == err ? trouble.detail : exprs[i]);
-	}
-	return listing->exprs ? status : complain(-ENOMEM, NULL);
-}
-
-int list_watches(const char *const *exprs, size_t expr_count, const char *const *files,
-		 size_t file_count, const pid_t *pids, size_t pid_count, int json)
-{
-	struct listing listing = { .out = malloc(sizeof(*listing.out)), .json = json };
-	int status = listing.out ? exprs_read(&listing, exprs, expr_count)
-				 : complain(-ENOMEM, NULL);
-	int one, err = 0;
-
-	if (listing.out) {
-		out_init(listing.out, STDOUT_FILENO);
-		listing.lines.out = listing.out;
-	}
-	if (listing.out && json)
+	if (!listing.out)
+		return complain(-ENOMEM, NULL);
+	out_init(listing.out, STDOUT_FILENO);
+	listing.lines.out = listing.out;
+	if (json)
 		json_open(&listing.lines, NULL, '[');
-	for (size_t i = 0; listing.expr_count && i < pid_count; i++) {
+	for (size_t i = 0; i < pid_count; i++) {
 		one = list_process(&listing, pids[i]);
 		status = one ? one : status;
 	}
-	for (size_t i = 0; listing.expr_count && i < file_count; i++) {
+	for (size_t i = 0; i < file_count; i++) {
 		one = list_file(&listing, files[i]);
 		status = one ? one : status;
 	}
-	if (listing.out && json)
+	if (json)
 		out_literal(listing.out, "\n]\n");
-	if (listing.out)
-		err = out_flush(listing.out);
-	for (size_t i = 0; i < listing.expr_count; i++)
-		expression_release(&listing.exprs[i]);
-	free(listing.exprs);
+	err = out_flush(listing.out);
 	free(listing.out);
 	return err && err != -EPIPE ? complain(err, "writing the list") : status;
 }

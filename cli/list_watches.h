@@ -6,14 +6,16 @@
 #ifndef CLI_LIST_WATCHES_H
 #define CLI_LIST_WATCHES_H
 
+#include "record/spec/spec.h"
+
 #include <stddef.h>
 #include <sys/types.h>
 
 /*
- * List what the expressions, "watch:EXPR" or EXPR alone, name in these files and processes.
- * Complains about what can't be had. Returns an exit status.
+ * List what these specs of watches name in these files and processes. Complains about what can't be
+ * had. Returns an exit status.
  */
-int list_watches(const char *const *exprs, size_t expr_count, const char *const *files,
-		 size_t file_count, const pid_t *pids, size_t pid_count, int json);
+int list_watches(const struct spec_list *specs, const char *const *files, size_t file_count,
+		 const pid_t *pids, size_t pid_count, int json);
 
 #endif

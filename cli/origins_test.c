@@ -3,7 +3,6 @@
 
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
-#include "record/trail/request.h"
 
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>

@@ -8,6 +8,7 @@
  */
 #include "base/pun.h"
 #include "fuzz/run.h"
+#include "record/spec/spec.h"
 #include "target/code/resolve.h"
 #include "target/code/trampoline.h"
 
@@ -95,7 +96,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	static const char *const specs[] = { "func:*/args,ret/",   "func:same/ret/",
 					     "func:shop::*",	   "usdt:*:*",
 					     "addr:x+0x1100/rdi/", "addr:sample_module.c:20" };
-	struct code_request request;
+	struct spec spec;
 	struct code_module module;
 	struct code_file *file;
 	size_t sum = 0;
@@ -105,10 +106,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	file->debug_sought = 1; /* no file of this machine fits */
 	code_module_init(&module, file, 0);
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
-		if (code_request_parse(&request, specs[i]))
+		if (spec_read(&spec, specs[i], (struct detail){ 0 }))
 			abort();
-		(void)code_resolve(&request, &module, NULL, look, &sum);
-		code_request_release(&request);
+		(void)code_resolve(spec.request, &module, NULL, look, &sum);
+		spec_release(&spec);
 	}
 	place_all(&module);
 	code_module_release(&module);

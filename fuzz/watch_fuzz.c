@@ -8,6 +8,7 @@
  *	watch_fuzz FILE...                 these inputs
  */
 #include "fuzz/run.h"
+#include "record/spec/spec.h"
 #include "target/expression/find.h"
 #include "target/expression/variable.h"
 
@@ -115,20 +116,18 @@ static void try_spec(const char *text, struct code_module *module)
 {
 	struct code_module *const modules[] = { module };
 	struct watch_trouble trouble = { 0 };
-	struct watch_expr expr;
 	struct watch_place place;
-	int err = expression_parse(&expr, text, &trouble);
+	struct spec spec;
 
-	if (!err) {
-		err = expression_place_find(&place, &expr, modules, 1, &trouble);
-		if (!err)
-			look(&expr, &place, module->file);
+	if (!spec_read(&spec, text, (struct detail){ 0 }) && spec.watch) {
+		if (!expression_place_find(&place, spec.watch, modules, 1, &trouble))
+			look(spec.watch, &place, module->file);
 		watch_place_release(&place);
 	}
 	if (trouble.at + trouble.bytes > strlen(text) ||
 	    !memchr(trouble.detail, 0, sizeof(trouble.detail)))
 		abort();
-	expression_release(&expr);
+	spec_release(&spec);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)

@@ -43,7 +43,7 @@ refused "did you mean page-faults?" -e count:page-fauls true
 refused "did you mean cpu-clock?" -e sample:cpu-clok/freq=99/ true
 refused "no such event" -e count:r1c0x true
 refused "no such event" -e count: true
-refused "\"fast\" is none of its options" -e sample:cpu-clock/fast/ true
+refused "\"fast\" (column 18) is no option of sample" -e sample:cpu-clock/fast/ true
 
 # ---- CPUs, which have no other events ----
 

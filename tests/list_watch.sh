@@ -44,7 +44,7 @@ shows "its size all the same" "48 bytes, 6 registers of 4" -w same whole
 refuses 1 "did you mean counter" -w cuonter whole
 refuses 1 "next_id::last" -w last whole
 refuses 1 "struct node has no nxt; did you mean next?" -w 'list->nxt' whole
-refuses 1 "its options are" -w 'counter/if=/' whole
+refuses 1 "needs a value: if=CONDITION" -w 'counter/if=/' whole
 refuses 1 "\"i]\"" -w 'matrix[i]' whole
 refuses 1 "no processor watches reads alone" -w counter:r whole
 refuses 1 "function" -w next_id whole

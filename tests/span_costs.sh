@@ -137,9 +137,9 @@ if "$waymark" record -o counted -e 'cost:*/count=instructions+cache-misses/' -- 
 else
 	bad 1 'instructions' -e 'cost:*/count=instructions+cache-misses/' -- ./costly work
 fi
-bad 1 '4 counts' -e 'cost:*/count=cs+faults+minor-faults+major-faults+task-clock/' -- ./costly work
-bad 1 'only markers have counts' -e 'func:main/count=cs/' -- ./costly work
-bad 1 'only markers have counts' -e 'usdt:*:*/count=cs/' -- ./costly work
+bad 1 'count takes 4' -e 'cost:*/count=cs+faults+minor-faults+major-faults+task-clock/' -- ./costly work
+bad 1 'is an option of marker' -e 'func:main/count=cs/' -- ./costly work
+bad 1 'is an option of marker' -e 'usdt:*:*/count=cs/' -- ./costly work
 
 # No more than 16 fields.
 run 1 -o full -e 'wide:full/count=cs/' -- ./costly work

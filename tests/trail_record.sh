@@ -239,7 +239,7 @@ bad 2 "--on signal:NAME takes a signal, such as SEGV, RTMIN+1 or 11, not SEGW" -
 bad 2 "leave out marker:a:b" -e trail/last=64K/ -e marker:a:b --on crash -- ./trailed l
 bad 1 "did you mean step?" -e trail/stpe/ -- ./trailed l
 WAYMARK_ENGINE=/nowhere bad 1 "libwaymark-trail.so, was not found" -e trail/soft/ -- ./trailed l
-bad 1 "last takes a size from 64K to 64G, not 12" -e trail/last=12/ -- ./trailed l
+bad 1 "(column 7) takes a size from 64K to 64G" -e trail/last=12/ -- ./trailed l
 bad 1 "has one trail spec" -e trail/step/ -e trail/last=1M/ -- ./trailed l
 bad 1 "no slash behind" -e trail/step -- ./trailed l
 bad 1 "can't be read" -e trail:step -- ./trailed l

@@ -105,7 +105,7 @@ static void refused(void)
 		{ "watch:stderr/8@libc.so.6", -WM_E_WATCH_CHANGE },
 		{ "watch:alpha/thread=1/", -WM_E_WATCH_NO_TID },
 		{ "watch:alpha", -WM_E_SPEC_TWICE },
-		{ "watch:alpha/nonsense/", -WM_E_WATCH_OPTION },
+		{ "watch:alpha/nonsense/", -WM_E_SPEC },
 		{ "watch:", -WM_E_WATCH_SYNTAX },
 		{ "marker:a:b", -WM_E_SPEC },
 		{ "nonsense", -WM_E_SPEC },

@@ -8,7 +8,7 @@ program=(-- ./watched turn 1 1)
 bad 1 "there is no such variable: watch:nothing" -e watch:nothing "${program[@]}"
 bad 1 "did you mean in_turn?" -e watch:in_trun "${program[@]}"
 bad 1 "the condition can't be tested: many" -e 'watch:small/if=value==many/' "${program[@]}"
-bad 1 "a watch has no such option" -e 'watch:small/if=worth/' "${program[@]}"
+bad 1 "is no condition" -e 'watch:small/if=worth/' "${program[@]}"
 bad 1 "SIGTRAP is what watches themselves come by" -e 'watch:small/signal=SIGTRAP/' "${program[@]}"
 bad 1 "it takes more debug registers than there are" -e watch:in_turn+1/30 "${program[@]}"
 bad 1 'a length from 1 to 32 bytes is expected in place of "64"' -e watch:in_turn/64 "${program[@]}"

@@ -76,7 +76,7 @@ bad 1 "the process has no such thread: watch:own/thread=4194303/: 4194303" -e wa
 bad 1 "each thread has a variable of its own under that name" -e watch:own -p "$pid"
 bad 1 "each thread has a variable of its own under that name" -e watch:errno/4@libc.so.6 -p "$pid"
 bad 1 "all threads share it" -e "watch:shared/thread=$tid/" -p "$pid"
-bad 1 "a watch has no such option" -e "watch:own/thread=first/" -p "$pid"
+bad 1 "takes a number from 1 on" -e "watch:own/thread=first/" -p "$pid"
 bad 1 "there is no such variable" -e "watch:none/thread=$tid/" -p "$pid"
 exec 7>&-
 

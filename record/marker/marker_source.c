@@ -3,7 +3,7 @@
 #include "record/probe/probes.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"
-#include "record/spec/cost_spec.h"
+#include "record/spec/marker_spec.h"
 #include "record/spec/spec.h"
 #include "target/process/stop_threads.h"
 
@@ -63,7 +63,7 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 /* Before the markers are armed: each spec's glob with its mask. */
 static int send_costs(struct wm_session *session, struct process *process)
 {
-	long filters = spec_costs(session->specs) ? cost_calls_try() : 0;
+	long filters = spec_costs(session->specs) ? marker_calls_try() : 0;
 	int err = 0;
 
 	for (size_t i = 0; i < session->specs->count && !err; i++) {

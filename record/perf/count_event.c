@@ -280,8 +280,6 @@ static int pfm_read(struct count_event *event, const char *text)
 
 /* ---- names that are similar to an unknown one ---- */
 
-#define NEAR_MAX 3
-
 struct names {
 	char **all;
 	size_t count, room;
@@ -299,26 +297,18 @@ static int name_keep(void *data, const struct count_listed *listed)
 
 static int unknown_near(const char *name, struct detail detail)
 {
-	char words[NEAR_MAX * COUNT_NAME_BYTES + 64] = "";
-	const char *near[NEAR_MAX];
+	char words[3 * COUNT_NAME_BYTES + 64] = "";
 	struct names names = { 0 };
-	int count = 0;
 
 	if (!count_events_list(NULL, strchr(name, ':') != NULL, name_keep, &names))
-		count = similar_list(name, (const char *const *)names.all, names.count, near,
-				     NEAR_MAX);
-	for (int i = 0; i < count; i++)
-		snprintf(words + strlen(words), sizeof(words) - strlen(words), "%s%s",
-			 i == 0		  ? ": did you mean "
-			 : i == count - 1 ? " or "
-					  : ", ",
-			 near[i]);
+		similar_words(name, (const char *const *)names.all, names.count, words,
+			      sizeof(words));
 	for (size_t i = 0; i < names.count; i++)
 		free(names.all[i]);
 	free(names.all);
-	if (!count && strchr(name, ':') && !tracefs_events())
+	if (!words[0] && strchr(name, ':') && !tracefs_events())
 		return detail_set(detail, -WM_E_COUNT_EVENT, "%s, or %s", name, tracefs_missing());
-	return detail_set(detail, -WM_E_COUNT_EVENT, "%s%s%s", name, words, count ? "?" : "");
+	return detail_set(detail, -WM_E_COUNT_EVENT, "%s%s", name, words);
 }
 
 int count_event_read(struct count_event *event, const char *text, struct detail detail)

@@ -194,9 +194,6 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		spec_drop(session->specs);
 		return session_fail(session, err, "%s: %s", spec, why);
 	}
-	/* some begin with the spec itself */
-	if (!strncmp(words, spec, strlen(spec)))
-		return session_fail(session, err, "%s", words);
 	return session_fail(session, err, "%s%s%s", spec, words[0] ? ": " : "", words);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event specs say what to record, in one grammar for all commands: markers, places in unprepared
- * code (target/code/probe_spec.h), watches, a trail (record/trail/request.h), the kernel's events
- * (kernel_spec.h).
+ * Event specs say what to record, in one grammar for all commands (syntax.h): markers, places in
+ * unprepared code, watches, a trail, the kernel's events. kinds.c has all kinds and their options.
  */
 #ifndef RECORD_SPEC_SPEC_H
 #define RECORD_SPEC_SPEC_H
 
 #include "record/spec/kernel_spec.h"
 #include "record/spec/names.h"
-#include "record/trail/request.h"
-#include "target/code/probe_spec.h"
+#include "record/spec/syntax.h"
+#include "record/trail/trail_request.h"
+#include "target/code/code_request.h"
 #include "target/expression/expr.h"
 
 #include <stddef.h>
@@ -37,15 +37,12 @@ struct spec {
 struct spec_list {
 	struct spec *all;
 	size_t count;
-	char words[256]; /* about the last spec that could not be added */
+	char words[512]; /* about the last spec that could not be added */
 };
 
 /*
- * Parse a spec and add it: "marker:SUBSYS:EVENT" or just SUBSYS:EVENT, where either name may be a
- * glob (*, ?, [...]), and "/count=NAME+NAME/" may follow (cost_spec.h); or what
- * code_request_parse(), trail_request_parse() or expression_parse() accept. Returns 0, -ENOMEM,
- * -WM_E_SPEC, -WM_E_SPEC_TWICE, or an error of these parsers. list->words then says what part is
- * wrong, or is "".
+ * Read a spec and add it. Returns 0, -WM_E_SPEC_TWICE, or an error of spec_read(). list->words then
+ * says what part is wrong, or is "".
  */
 int spec_add(struct spec_list *list, const char *text);
 

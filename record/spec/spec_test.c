@@ -37,8 +37,8 @@ Test(spec, add_watch_is_no_marker)
 	cr_assert_eq(spec_add(&list, "marker:watch:counter"), 0);
 	cr_assert_eq(spec_add(&list, "watch:counter"), -WM_E_SPEC_TWICE);
 	cr_assert_eq(spec_add(&list, "watch:"), -WM_E_WATCH_SYNTAX);
-	cr_assert_eq(spec_add(&list, "watch:counter/if=so/"), -WM_E_WATCH_OPTION);
-	cr_assert(strstr(list.words, "if=so"));
+	cr_assert_eq(spec_add(&list, "watch:counter/if=so/"), -WM_E_SPEC);
+	cr_assert(strstr(list.words, "\"so\" (column 18) is no condition"));
 	cr_assert_eq(spec_count_watches(&list), 2);
 	cr_assert_eq(spec_count_markers(&list), 1);
 	cr_assert_eq(spec_count_requests(&list), 0);
@@ -95,7 +95,8 @@ Test(spec, add_second_trail_returns_spec_twice)
 	cr_assert_eq(spec_trail(&list)->origin, ORIGIN_STEP);
 	cr_assert_eq(spec_add(&list, "trail/last=64M/"), -WM_E_SPEC_TWICE);
 	cr_assert_eq(spec_add(&list, "trail/stpe/"), -WM_E_SPEC);
-	cr_assert_str_eq(list.words, "stpe; did you mean step?");
+	cr_assert_str_eq(list.words,
+			 "\"stpe\" (column 7) is no option of trail; did you mean step?");
 	cr_assert_eq(spec_count_markers(&list), 1);
 	cr_assert_eq(spec_count_requests(&list), 0);
 	cr_assert_not(spec_matches(&list.all[1], "trail:step"));
@@ -135,15 +136,13 @@ Test(spec, add_invalid_text_names_wrong_part)
 	static const struct {
 		const char *text, *words;
 	} wrong[] = {
-		{ "marker:net", "no second colon" },
-		{ "zork:a:b", "zork is not marker, usdt, func, addr, watch, trail, count" },
-		{ "net", "net is not marker" },
-		{ "marker:n t:rx", "\"n t\" is no SUBSYSTEM" },
-		{ "marker::rx", "\"\" is no SUBSYSTEM" },
-		{ "marker:net:[x", "\"[x\" is no EVENT" },
-		{ "func:f/ret,ret/", "ret is there twice" },
-		{ "trail/soft,step/", "step: one origin" },
-		{ "trail/soft,,last=64M/", "trail/OPTION,OPTION/" },
+		{ "marker:net", "\"net\" (column 8) has no second colon" },
+		{ "zork:a:b",
+		  "\"zork\" (column 1) is no kind of event, which are marker, usdt, func" },
+		{ "net", "\"net\" (column 1) is no kind of event" },
+		{ "marker:n t:rx", "\"n t\" (column 8) is no SUBSYSTEM" },
+		{ "marker::rx", "column 8: is no SUBSYSTEM" },
+		{ "marker:net:[x", "\"[x\" (column 12) is no EVENT" },
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {

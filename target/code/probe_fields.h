@@ -4,7 +4,7 @@
 #define TARGET_CODE_PROBE_FIELDS_H
 
 #include "target/code/probe_place.h"
-#include "target/code/probe_spec.h"
+#include "target/code/code_request.h"
 
 #define CODE_VALUES_MAX 64
 

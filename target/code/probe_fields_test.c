@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/code/probe_fields.h"
 
+#include "record/spec/spec.h"
+
 #include <criterion/criterion.h>
 #include <string.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-static struct code_request request;
+static struct spec spec;
 static struct code_place place;
 static struct code_values values;
 static char name[64];
 
 static int choose(const char *text)
 {
-	code_request_release(&request);
-	cr_assert_eq(code_request_parse(&request, text), 0, "%s", text);
-	return code_fields_choose(&request, &values, &place, name);
+	spec_release(&spec);
+	cr_assert_eq(spec_read(&spec, text, (struct detail){ 0 }), 0, "%s", text);
+	return code_fields_choose(spec.request, &values, &place, name);
 }
 
 /* int a in edi, double b in xmm0, what is nowhere, char c on the stack */

@@ -116,7 +116,7 @@ static int resolve_usdt(const struct code_request *request, struct code_module *
 		return -ENOMEM;
 	for (size_t i = 0; i < list->count; i++) {
 		const struct code_usdt *usdt = &list->all[i];
-		char name[REQUEST_BYTES_MAX];
+		char name[1024];
 		int ret;
 
 		if (snprintf(name, sizeof(name), "%s:%s", usdt->provider, usdt->name) >=

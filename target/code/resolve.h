@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From what a user asks for (target/code/probe_spec.h) to places in a module's code
+ * From what a user asks for (target/code/code_request.h) to places in a module's code
  * (target/code/probe_place.h).
  */
 #ifndef TARGET_CODE_RESOLVE_H
@@ -8,7 +8,7 @@
 
 #include "target/code/file.h"
 #include "target/code/probe_place.h"
-#include "target/code/probe_spec.h"
+#include "target/code/code_request.h"
 #include "target/code/symbol.h"
 #include "target/code/usdt.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/code/resolve.h"
+#include "record/spec/spec.h"
 
 #include "target/code/testing/sample_module.h"
 
@@ -15,6 +16,7 @@
 #define FOUND_MAX 64
 
 static struct code_module module;
+static struct spec spec;
 static struct code_request request;
 static struct code_place places[FOUND_MAX];
 static struct {
@@ -58,7 +60,10 @@ static int resolve_in(const char *text, const struct code_process *process)
 
 	count = 0;
 	code_request_release(&request);
-	cr_assert_eq(code_request_parse(&request, text), 0, "%s", text);
+	cr_assert_eq(spec_read(&spec, text, (struct detail){ 0 }), 0, "%s", text);
+	request = *spec.request;
+	*spec.request = (struct code_request){ 0 };
+	spec_release(&spec);
 	ret = code_resolve(&request, &module, process, take, NULL);
 	cr_assert(ret < 0 || ret == count);
 	return ret;

@@ -2,7 +2,7 @@
 #include "target/expression/expr.h"
 
 #include "base/quantity.h"
-#include "target/code/probe_spec.h"
+#include "target/code/code_request.h"
 #include "target/expression/named.h"
 
 #include <ctype.h>
@@ -12,6 +12,7 @@
 #include <waymark/error.h>
 
 #define PREFIX "watch:"
+#define TEXT_MAX 1024
 #define BRACKETS_MAX 64
 #define LENGTH_MAX 32 /* four debug registers of 8 bytes */
 #define ANONYMOUS "(anonymous namespace)"
@@ -51,18 +52,16 @@ static int syntax(struct reader *reader, const char *expected)
 
 	if (!left)
 		return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, 0,
-					      "%s: %s is missing at its end", reader->text,
-					      expected);
+					      "%s is missing at its end", expected);
 	if (reader->depth < 2 && strchr("*?", peek(reader)))
 		return expression_trouble_set(
 			reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, left,
-			"%s: no globs are taken: name the variable or member in place of \"%.*s\", "
+			"no globs are taken: name the variable or member in place of \"%.*s\", "
 			"and check it with `waymark list --watch EXPR`",
-			reader->text, left > 32 ? 32 : (int)left, reader->text + reader->at);
+			left > 32 ? 32 : (int)left, reader->text + reader->at);
 	return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, reader->at, left,
-				      "%s: %s is expected in place of \"%.*s\"", reader->text,
-				      expected, left > 32 ? 32 : (int)left,
-				      reader->text + reader->at);
+				      "%s is expected in place of \"%.*s\"", expected,
+				      left > 32 ? 32 : (int)left, reader->text + reader->at);
 }
 
 /* ---- numbers ---- */
@@ -205,8 +204,8 @@ static int step_add(struct reader *reader, const struct watch_step *step)
 
 	if (expr->step_count == WATCH_STEPS_MAX)
 		return expression_trouble_set(reader->trouble, -WM_E_WATCH_SYNTAX, step->at,
-					      step->bytes, "%s: has more than %d steps",
-					      reader->text, WATCH_STEPS_MAX);
+					      step->bytes, "has more than %d steps",
+					      WATCH_STEPS_MAX);
 	expr->steps[expr->step_count++] = *step;
 	return 0;
 }
@@ -378,21 +377,15 @@ static int unary_read(struct reader *reader)
 
 /* ---- what follows the expression ---- */
 
-/* "/8"; or what was meant as options, and has no second slash. */
+/* "/8". */
 static int length_read(struct reader *reader)
 {
-	struct watch_options trial = { 0 };
 	struct watch_expr *expr = reader->expr;
 	size_t at = ++reader->at;
-	const char *comma = memchr(reader->text + at, ',', reader->end - at);
-	size_t word = comma ? (size_t)(comma - reader->text) - at : reader->end - at;
 	int err;
 
 	if (!isdigit((unsigned char)peek(reader)))
-		return expression_option_parse(&trial, reader->text + at, word, at, NULL)
-			       ? syntax(reader, "a length in bytes")
-			       : expression_trouble_set(reader->trouble, -WM_E_SPEC, at, word, "%s",
-							SPEC_LACKS_SLASH "watch:counter/bt/");
+		return syntax(reader, "a length in bytes");
 	err = number_read(reader, &expr->length);
 	if (!err && (!expr->length || expr->length > LENGTH_MAX)) {
 		reader->at = at;
@@ -459,33 +452,6 @@ static int all_read(struct reader *reader)
 	return err;
 }
 
-/* Cut "/OPTIONS/" off and read them. */
-static int options_read(struct reader *reader)
-{
-	size_t slash = reader->end - 1, at, start;
-
-	if (reader->end == reader->at || reader->text[slash] != '/')
-		return 0;
-	for (start = slash; start > reader->at && reader->text[start - 1] != '/'; start--)
-		;
-	if (start == reader->at || start == slash)
-		return expression_trouble_set(reader->trouble, -WM_E_WATCH_OPTION, slash, 1,
-					      "%s: the slash at its end has no options before it",
-					      reader->text);
-	for (at = start; at <= slash;) {
-		const char *comma = memchr(reader->text + at, ',', slash - at);
-		size_t end = comma ? (size_t)(comma - reader->text) : slash;
-		int err = expression_option_parse(&reader->expr->options, reader->text + at,
-						  end - at, at, reader->trouble);
-
-		if (err)
-			return err;
-		at = end + 1;
-	}
-	reader->end = start - 1;
-	return 0;
-}
-
 /* Cut ":KIND" off; "::x" is the end of a name. */
 static int kind_read(struct reader *reader)
 {
@@ -541,16 +507,14 @@ static int expr_parse(struct watch_expr *expr, const char *text, int has_no_sour
 	*expr = (struct watch_expr){ 0 };
 	if (trouble)
 		*trouble = (struct watch_trouble){ 0 };
-	if (!expression_is(text) || strlen(text) > REQUEST_BYTES_MAX)
+	if (!expression_is(text) || strlen(text) > TEXT_MAX)
 		return expression_trouble_set(trouble, -WM_E_WATCH_SYNTAX, 0, 0, "%.64s", text);
 	expr->text = strdup(text);
 	if (!expr->text)
 		return -ENOMEM;
 	reader.text = expr->text;
 	reader.end = strlen(text);
-	err = options_read(&reader);
-	if (!err)
-		err = kind_read(&reader);
+	err = kind_read(&reader);
 	if (!err)
 		err = all_read(&reader);
 	return err ? err : length_check(expr, trouble);

@@ -2,7 +2,7 @@
 /*
  * What a user asks to have watched, as text:
  *
- *	watch:EXPR[/LEN][@MODULE][:KIND][/OPTIONS/]
+ *	watch:EXPR[/LEN][@MODULE][:KIND]
  *
  * EXPR is written as C writes it: a name, `a.b`, `p->b`, `a[3]`, `a[1][2].x`, `*p`, `&e`, brackets
  * around any of them; a number is an address. An index is a number. A C++ reference is what it
@@ -27,13 +27,10 @@
  * needs no debug information: `0x4c6010/8`, `counter/4`, `buffer+16/8`. A number without @MODULE is
  * an address in the process, with it one as linked.
  *
- * MODULE is as of the other specs (target/code/probe_spec.h): a file's path, its name, its name up
- * to ".so"; globs are taken.
+ * MODULE is as of the other specs: a file's path, its name, its name up to ".so"; globs are taken.
  *
  * KIND: w who writes (the default), rw who reads or writes, x who runs it: then EXPR is a function,
  * by its name, or an address without LEN.
- *
- * OPTIONS: see option.h. A spec ends in a slash only behind options.
  */
 #ifndef TARGET_EXPRESSION_EXPR_H
 #define TARGET_EXPRESSION_EXPR_H
@@ -89,8 +86,8 @@ struct watch_expr {
 };
 
 /*
- * Read a spec; all of it is copied. 0, -ENOMEM, -WM_E_WATCH_SYNTAX, -WM_E_WATCH_OPTION; -WM_E_SPEC
- * where what looks like options has no slash behind it. Release also after an error. Any thread.
+ * Read a spec without its options, which the caller puts in; all of it is copied. 0, -ENOMEM or
+ * -WM_E_WATCH_SYNTAX. Release also after an error. Any thread.
  */
 int expression_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble);
 void expression_release(struct watch_expr *expr);

@@ -2,7 +2,6 @@
 #include "target/expression/expr.h"
 
 #include <criterion/criterion.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>
@@ -145,13 +144,12 @@ Test(watch_expr, kinds_lengths_and_modules_stand_behind)
 	cr_assert_str_eq(expr.name, "ns::x");
 	cr_assert_eq(parse("watch:ns::x:x"), 0);
 	cr_assert_eq(expr.kind, WATCH_EXECUTE);
-	cr_assert_eq(parse("watch:buffer+16/8@/usr/lib/lib:x.so:rw/bt/"), 0, "%s", trouble.detail);
+	cr_assert_eq(parse("watch:buffer+16/8@/usr/lib/lib:x.so:rw"), 0, "%s", trouble.detail);
 	cr_assert_str_eq(expr.words, "buffer+16/8");
 	cr_assert_eq(expr.offset, 16);
 	cr_assert_eq(expr.length, 8);
 	cr_assert_str_eq(expr.module, "/usr/lib/lib:x.so");
 	cr_assert_eq(expr.kind, WATCH_READ_WRITE);
-	cr_assert_eq(expr.options.frames, WATCH_FRAMES_DEFAULT);
 	cr_assert(expression_takes(&expr, "/usr/lib/lib:x.so", NULL));
 	cr_assert_not(expression_takes(&expr, "/usr/lib/liby.so", NULL));
 	cr_assert_eq(parse("watch:0x10:x@libfoo.so"), -WM_E_WATCH_SYNTAX);
@@ -160,112 +158,6 @@ Test(watch_expr, kinds_lengths_and_modules_stand_behind)
 	cr_assert(expression_takes(&expr, "/bin/program", NULL));
 	cr_assert_eq(parse("watch:x-0x8/2"), 0);
 	cr_assert_eq(expr.offset, -8);
-}
-
-Test(watch_expr, options_are_read)
-{
-	const struct watch_options *options = &expr.options;
-
-	cr_assert_eq(parse("watch:p->x:rw/if=value==-1,if=tid!=12,if=changed, bt=5 ,"
-			   "signal=STOP,count,trail,thread=77/"),
-		     0, "%s", trouble.detail);
-	cr_assert_eq(options->test_count, 3);
-	cr_assert_eq(options->tests[0].subject, WATCH_IF_VALUE);
-	cr_assert_eq(options->tests[0].relation, WATCH_IS);
-	cr_assert_str_eq(options->tests[0].number, "-1");
-	cr_assert_eq(options->tests[1].subject, WATCH_IF_TID);
-	cr_assert_eq(options->tests[1].relation, WATCH_IS_NOT);
-	cr_assert_eq(options->tests[2].subject, WATCH_IF_CHANGED);
-	cr_assert_eq(options->frames, 5);
-	cr_assert_eq(options->signal, SIGSTOP);
-	cr_assert(options->counts && options->trail);
-	cr_assert_eq(options->thread, 77);
-	cr_assert_eq(parse("watch:errors/thread=main/"), 0, "%s", trouble.detail);
-	cr_assert_eq(options->thread, WATCH_THREAD_MAIN);
-	cr_assert_eq(parse("watch:x/if=old >= 0x10,signal=SIGRTMIN+2/"), 0);
-	cr_assert_eq(options->tests[0].subject, WATCH_IF_OLD);
-	cr_assert_eq(options->tests[0].relation, WATCH_AT_LEAST);
-	cr_assert_str_eq(options->tests[0].number, "0x10");
-	cr_assert_eq(options->signal, SIGRTMIN + 2);
-	cr_assert_eq(parse("watch:x/signal=sigusr1,thread=0x4d/"), 0);
-	cr_assert_eq(options->signal, SIGUSR1);
-	cr_assert_eq(options->thread, 77);
-	cr_assert_eq(parse("watch:x/8/if=value&0x4/"), 0);
-	cr_assert_eq(options->tests[0].relation, WATCH_HAS_BITS);
-	cr_assert_eq(expr.length, 8);
-}
-
-/* Each of its kind once, and as the hint has it. */
-Test(watch_expr, options_are_those_that_the_hint_names)
-{
-	static const char *const all[][2] = {
-		{ "if=value==0", "if=CONDITION" },
-		{ "bt", "bt" },
-		{ "bt=2", "bt=N" },
-		{ "count", "count" },
-		{ "signal=STOP", "signal=NAME" },
-		{ "trail", "trail" },
-		{ "follow", "follow" },
-		{ "outside", "outside" },
-		{ "kernel", "kernel" },
-		{ "thread=77", "thread=TID" },
-		{ "thread=main", "thread=main" },
-	};
-	const char *hint = wm_error_hint(-WM_E_WATCH_OPTION), *at = strstr(hint, "are ");
-	char text[128];
-
-	cr_assert_not_null(at);
-	at += strlen("are ");
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		snprintf(text, sizeof(text), "watch:x/%s/", all[i][0]);
-		cr_assert_eq(parse(text), 0, "%s", all[i][0]);
-		cr_assert_eq(strncmp(at, all[i][1], strlen(all[i][1])), 0, "%s: %s", all[i][1], at);
-		at += strlen(all[i][1]);
-		at += strspn(at, ", ");
-		at += strncmp(at, "and ", 4) ? 0 : 4;
-	}
-	cr_assert_eq(*at, ':', "more are named: %s", at);
-}
-
-Test(watch_expr, what_is_no_option_is_told)
-{
-	static const char *const wrong[] = {
-		"if",
-		"if=",
-		"if=value",
-		"if=value=0",
-		"if=value==",
-		"if=x==0",
-		"if=tid==x",
-		"if=tid<5",
-		"signal=",
-		"signal=FOO",
-		"signal=0",
-		"signal=65",
-		"thread=",
-		"thread=0",
-		"xx",
-		"if=value==1&&tid==2",
-		"signal=RTMIN+99",
-	};
-	char text[128];
-
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		snprintf(text, sizeof(text), "watch:x/bt,%s/", wrong[i]);
-		refused(text, -WM_E_WATCH_OPTION, wrong[i]);
-		cr_assert_eq(strncmp(trouble.detail, wrong[i], strlen(wrong[i])), 0);
-		cr_assert_eq(strstr(trouble.detail, ": a signal is STOP, SIGUSR1, RTMIN+1 or 10") !=
-				     NULL,
-			     !strncmp(wrong[i], "signal=", 7), "%s", trouble.detail);
-	}
-	refused("watch:x/bt=0/", -WM_E_WATCH_OPTION, "bt=0");
-	refused("watch:x/bt=x/", -WM_E_WATCH_OPTION, "bt=x");
-	refused("watch:x/bt=11/", -WM_E_WATCH_OPTION, "bt=11");
-	cr_assert_str_eq(trouble.detail, "bt=11: a backtrace has 1 to 10 callers");
-	refused("watch:x//", -WM_E_WATCH_OPTION, "/");
-	refused("watch:x/bt,/", -WM_E_WATCH_OPTION, "/");
-	refused("watch:x/if=changed,if=changed,if=changed,if=changed,if=changed/",
-		-WM_E_WATCH_OPTION, "if=changed");
 }
 
 Test(watch_expr, what_cant_be_read_is_told_with_its_place)
@@ -294,7 +186,7 @@ Test(watch_expr, what_cant_be_read_is_told_with_its_place)
 	refused("watch:a/b", -WM_E_WATCH_SYNTAX, "b");
 	refused("watch:a@", -WM_E_WATCH_SYNTAX, "");
 	refused("watch:a:z", -WM_E_WATCH_SYNTAX, ":z");
-	refused("watch:a:x/bt/b", -WM_E_WATCH_SYNTAX, ":x/bt/b");
+	refused("watch:a:x/bt/", -WM_E_WATCH_SYNTAX, ":x/bt/");
 	refused("watch:a\nb", -WM_E_WATCH_SYNTAX, "\nb");
 }
 
@@ -310,8 +202,6 @@ Test(watch_expr, kind_r_bad_length_and_glob_are_named)
 	refused("watch:f/4:x", -WM_E_WATCH_SYNTAX, "");
 	refused("watch:conn.*:rw", -WM_E_WATCH_SYNTAX, "*");
 	cr_assert(strstr(trouble.detail, "name the variable or member in place of \"*\""));
-	cr_assert_eq(parse("watch:a/bt"), -WM_E_SPEC);
-	cr_assert_eq(parse("watch:a/if=value==0,bt"), -WM_E_SPEC);
 }
 
 Test(watch_expr, nothing_is_too_deep_or_too_long)

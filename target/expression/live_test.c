@@ -84,8 +84,9 @@ static int address_of(const char *text, uint64_t *address, const struct watch_tr
 	int err;
 
 	*why = &trouble;
-	snprintf(whole, sizeof(whole), "watch:%s/thread=%d/", text, (int)pid);
+	snprintf(whole, sizeof(whole), "watch:%s", text);
 	err = expression_parse(&expr, whole, &trouble);
+	expr.options.thread = pid;
 	if (!err)
 		err = expression_place_find(&place, &expr, modules, module_count, &trouble);
 	base = thread_pointer;

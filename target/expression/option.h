@@ -1,25 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What to do at a watch's hits, and at which: the text between the slashes, with commas between.
- *
- *	if=changed		where the value is another than before
- *	if=value==0		where the new value is so: == != < <= > >=, or & (one of these bits
- *				is set)
- *	if=old>5		the same of the value before
- *	if=tid==1234		by that thread; != too
- *	bt			with a backtrace; bt=N: of N frames at most
- *	count			hits are counted, and not recorded
- *	signal=NAME		each is followed by that signal to the thread: signal=STOP,
- *				signal=SIGUSR1, signal=10
- *	trail			each keeps the trail up to it
- *	outside			the tool reads the hits from outside; the target gets no SIGTRAP and
- *				needs no agent for them
- *	kernel			also what the kernel writes there for the target; implies outside
- *	thread=TID		the thread whose copy of a thread-local variable is meant;
- *				thread=main: the first thread's
- *
- * Where there are several `if`, all must be true. A number is written as C does: 5, -1, 0x1f, 1.5,
- * 'a', true, NULL, or an enumerator of the value's type.
+ * What to do at a watch's hits, and at which: the options of its spec (record/spec/kinds.c). A
+ * test's number is written as C does: 5, -1, 0x1f, 1.5, 'a', true, NULL, or an enumerator of the
+ * value's type. If there are several tests, all must hold.
  */
 #ifndef TARGET_EXPRESSION_OPTION_H
 #define TARGET_EXPRESSION_OPTION_H
@@ -66,12 +49,6 @@ struct watch_options {
 	int follows;	/* `follow`, which is refused where the pointers are known */
 	pid_t thread;	/* 0: none named; WATCH_THREAD_MAIN */
 };
-
-/*
- * Read one option, which is at `at` in the spec's text. 0, -WM_E_WATCH_OPTION.
- */
-int expression_option_parse(struct watch_options *options, const char *word, size_t bytes,
-			    size_t at, struct watch_trouble *trouble);
 
 /* How a test compares. */
 enum watch_number {

@@ -13,7 +13,6 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-#define NEAR_MAX 3
 #define NAMES_MAX 256 /* of members that near ones are looked for among */
 
 /* Report the expression so far, as the user wrote it, and its type. */
@@ -158,20 +157,14 @@ static int name_keep(const struct declared_member *member, void *data)
 static int no_member(const struct steps *steps, const struct watch_step *step)
 {
 	struct near_names names = { .count = 0 };
-	const char *near[NEAR_MAX];
-	char type[DECLARED_NAME_MAX], meant[256] = "";
-	size_t used = 0;
-	int count;
+	char type[DECLARED_NAME_MAX], meant[256];
 
 	declared_name(&steps->type, type, sizeof(type));
 	declared_members(&steps->type, name_keep, &names);
-	count = similar_list(step->name, names.all, names.count, near, NEAR_MAX);
-	for (int i = 0; i < count && used < sizeof(meant); i++)
-		used += (size_t)snprintf(meant + used, sizeof(meant) - used, "%s%s",
-					 i ? " or " : "; did you mean ", near[i]);
 	return expression_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
-				      "%s has no %s%s%s", type, step->name, meant,
-				      count ? "?" : "");
+				      "%s has no %s%s", type, step->name,
+				      similar_words(step->name, names.all, names.count, meant,
+						    sizeof(meant)));
 }
 
 /* Step into the virtual base classes on the way. Each has a record of its own. */

@@ -46,14 +46,16 @@ static inline void find_end(void)
 
 static inline int find(const char *text)
 {
+	const char *follow = strstr(text, "/follow/");
 	char whole[256];
 	int err;
 
 	watch_place_release(&place);
 	expression_release(&expr);
-	snprintf(whole, sizeof(whole), "watch:%s", text);
+	snprintf(whole, sizeof(whole), "watch:%.*s", follow ? (int)(follow - text) : 200, text);
 	err = expression_parse(&expr, whole, &trouble);
 	cr_assert_eq(err, 0, "%s: %s", text, trouble.detail);
+	expr.options.follows = follow != NULL;
 	return expression_place_find(&place, &expr, modules, module_count, &trouble);
 }
 

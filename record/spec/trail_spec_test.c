@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/request.h"
+#include "record/spec/spec.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -7,24 +7,22 @@
 #include <waymark/error.h>
 
 static struct trail_request request;
-static char words[256];
+static char words[512];
 
 static int parse(const char *text)
 {
-	return trail_request_parse(&request, text, (struct detail){ words, sizeof(words) });
+	struct spec spec;
+	int err = spec_read(&spec, text, (struct detail){ words, sizeof(words) });
+
+	if (err)
+		return err;
+	cr_assert_not_null(spec.trail, "%s", text);
+	request = *spec.trail;
+	spec_release(&spec);
+	return 0;
 }
 
-Test(trail_request, is_told_from_other_kinds)
-{
-	cr_assert(trail_request_is("trail"));
-	cr_assert(trail_request_is("trail/step/"));
-	cr_assert(trail_request_is("trail:x"));
-	cr_assert_not(trail_request_is("trailer:x"));
-	cr_assert_not(trail_request_is("marker:trail:x"));
-	cr_assert_not(trail_request_is(""));
-}
-
-Test(trail_request, names_an_origin_or_leaves_it_open)
+Test(trail_spec, names_an_origin_or_leaves_it_open)
 {
 	static const struct {
 		const char *text;
@@ -46,7 +44,7 @@ Test(trail_request, names_an_origin_or_leaves_it_open)
 	cr_assert_eq(request.last_bytes, 0);
 }
 
-Test(trail_request, keeps_the_newest_where_a_size_is_said)
+Test(trail_spec, keeps_the_newest_where_a_size_is_said)
 {
 	cr_assert_eq(parse("trail/last=64M/"), 0);
 	cr_assert_eq(parse("trail/last=64MiB/"), 0);
@@ -59,7 +57,7 @@ Test(trail_request, keeps_the_newest_where_a_size_is_said)
 	cr_assert_eq(request.origin, ORIGIN_STEP);
 }
 
-Test(trail_request, may_ask_for_the_kernel)
+Test(trail_spec, may_ask_for_the_kernel)
 {
 	cr_assert_eq(parse("trail/pt,kernel/"), 0);
 	cr_assert(request.has_kernel);
@@ -69,7 +67,7 @@ Test(trail_request, may_ask_for_the_kernel)
 	cr_assert_not(request.has_kernel);
 }
 
-Test(trail_request, may_choose_modules)
+Test(trail_spec, may_choose_modules)
 {
 	cr_assert_eq(parse("trail/soft,only=libfoo.so,main/"), 0);
 	cr_assert_eq(request.origin, ORIGIN_SOFT);
@@ -86,13 +84,14 @@ Test(trail_request, may_choose_modules)
 	cr_assert_eq(request.only.count, 0);
 }
 
-Test(trail_request, refuses_what_is_no_list_of_modules)
+Test(trail_spec, refuses_what_is_no_list_of_modules)
 {
 	char many[32 + 4 * (ONLY_NAMES_MAX + 1)] = "trail/soft";
 
 	cr_assert_eq(parse("trail/only=/"), -WM_E_SPEC);
 	cr_assert_eq(parse("trail/only=main,main/"), -WM_E_SPEC);
-	cr_expect(strstr(words, "only=main: name each module once"), "%s", words);
+	cr_expect(strstr(words, "\"main\" (column 17) is there twice: name each module once"), "%s",
+		  words);
 	cr_assert_eq(parse("trail/only=main,last=64X/"), -WM_E_SPEC);
 	cr_assert_eq(parse("trail/only=main,lost=64M/"), -WM_E_SPEC);
 	cr_assert_eq(parse("trail/libfoo.so,only=main/"), -WM_E_SPEC);
@@ -101,10 +100,10 @@ Test(trail_request, refuses_what_is_no_list_of_modules)
 			 i ? "," : ",only=", 'a' + i);
 	strcat(many, "/");
 	cr_assert_eq(parse(many), -WM_E_SPEC);
-	cr_expect(strstr(words, "only=q: "), "%s", words);
+	cr_expect(strstr(words, "\"q\" (column 49) is one too many: only takes 16"), "%s", words);
 }
 
-Test(trail_request, last_takes_each_form_of_a_size)
+Test(trail_spec, last_takes_each_form_of_a_size)
 {
 	static const char *const sizes[] = { "67108864", "64M",	    "64m",     "64MB",
 					     "64MiB",	 "0.0625G", "65536KiB" };
@@ -118,7 +117,7 @@ Test(trail_request, last_takes_each_form_of_a_size)
 	}
 }
 
-Test(trail_request, refuses_what_is_no_size)
+Test(trail_spec, refuses_what_is_no_size)
 {
 	static const char *const sizes[] = { "trail/last=/",
 					     "trail/last=M/",
@@ -134,24 +133,28 @@ Test(trail_request, refuses_what_is_no_size)
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		cr_assert_eq(parse(sizes[i]), -WM_E_SPEC, "%s", sizes[i]);
-		cr_assert(strstr(words, "last takes a size from 64K to 64G, not "), "%s", words);
+		cr_assert(strstr(words, i ? "(column 7) takes a size from 64K to 64G"
+					  : "(column 7) needs a value: last=SIZE"),
+			  "%s", words);
 	}
 }
 
-Test(trail_request, says_which_option_and_what_was_meant)
+Test(trail_spec, says_which_option_and_what_was_meant)
 {
 	cr_assert_eq(parse("trail/stepp/"), -WM_E_SPEC);
-	cr_assert_str_eq(words, "stepp; did you mean step?");
+	cr_assert_str_eq(words, "\"stepp\" (column 7) is no option of trail; did you mean step?");
 	cr_assert_eq(parse("trail/step,lats=64M/"), -WM_E_SPEC);
-	cr_assert(strstr(words, "did you mean last=64M?"), "%s", words);
+	cr_assert(strstr(words, "did you mean last or bts?"), "%s", words);
 	cr_assert_eq(parse("trail/nonsense/"), -WM_E_SPEC);
-	cr_assert(strstr(words, "a trail has no option nonsense; its options are auto, step,"),
-		  "%s", words);
+	cr_assert(
+		strstr(words,
+		       "\"nonsense\" (column 7) is no option of trail, which has auto, soft, step, "),
+		"%s", words);
 	cr_assert_eq(parse("trail/lbr/"), -WM_E_SPEC);
 	cr_assert_eq(parse("trail/branches/"), -WM_E_SPEC);
 }
 
-Test(trail_request, refuses_what_can_not_be_read)
+Test(trail_spec, refuses_what_can_not_be_read)
 {
 	static const char *const specs[] = { "trail/",
 					     "trail//",
@@ -170,7 +173,7 @@ Test(trail_request, refuses_what_can_not_be_read)
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
 		cr_assert_eq(parse(specs[i]), -WM_E_SPEC, "%s", specs[i]);
 	cr_assert_eq(parse("trail/step"), -WM_E_SPEC);
-	cr_assert(strstr(words, "no slash behind"), "%s", words);
+	cr_assert(strstr(words, "has no slash behind it"), "%s", words);
 	memset(longest, 'x', sizeof(longest));
 	memcpy(longest, "trail/", 6);
 	strcpy(longest + sizeof(longest) - 2, "/");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "target/code/probe_spec.h"
+#include "record/spec/spec.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -9,15 +9,22 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-static struct code_request request;
+static struct spec spec;
+static struct code_request request; /* the last one that was right */
+static char wrong_words[512];
 
 static int parse(const char *text)
 {
-	code_request_release(&request);
-	return code_request_parse(&request, text);
+	int err;
+
+	spec_release(&spec);
+	err = spec_read(&spec, text, (struct detail){ wrong_words, sizeof(wrong_words) });
+	if (spec.request)
+		request = *spec.request;
+	return err ? err : spec.request ? 0 : -WM_E_SPEC;
 }
 
-Test(request, a_usdt_probe)
+Test(place_spec, a_usdt_probe)
 {
 	cr_assert_eq(parse("usdt:postgresql:query__*"), 0);
 	cr_assert_eq(request.kind, REQUEST_USDT);
@@ -33,7 +40,7 @@ Test(request, a_usdt_probe)
 	cr_assert_eq(request.wishes[1].type, 0);
 }
 
-Test(request, a_function)
+Test(place_spec, a_function)
 {
 	cr_assert_eq(parse("func:malloc"), 0);
 	cr_assert_eq(request.kind, REQUEST_FUNCTION);
@@ -55,7 +62,7 @@ Test(request, a_function)
 	cr_assert_eq(request.wish_count, 1);
 }
 
-Test(request, a_place_that_must_be_safe)
+Test(place_spec, a_place_that_must_be_safe)
 {
 	cr_assert_eq(parse("func:malloc"), 0);
 	cr_assert_not(request.is_safe);
@@ -69,7 +76,7 @@ Test(request, a_place_that_must_be_safe)
 	cr_assert(request.is_safe);
 }
 
-Test(request, fields_without_their_last_slash_are_no_name)
+Test(place_spec, fields_without_their_last_slash_are_no_name)
 {
 	static const char *const lacking[] = {
 		"func:add/arg1:str",  "func:add/ret", "func:f@libx.so/ret,args",
@@ -83,29 +90,24 @@ Test(request, fields_without_their_last_slash_are_no_name)
 
 	for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++) {
 		cr_expect_eq(parse(lacking[i]), -WM_E_SPEC, "%s", lacking[i]);
-		cr_expect(strstr(request.wrong, "no slash behind"), "%s", request.wrong);
+		cr_expect(strstr(wrong_words, "has no slash behind it"), "%s", wrong_words);
 	}
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		cr_expect_eq(parse(fine[i]), 0, "%s", fine[i]);
 }
 
-Test(request, slash_without_fields_ends_the_spec)
+Test(place_spec, slash_without_fields_is_refused)
 {
-	cr_assert_eq(parse("func:f@app/"), 0);
-	cr_assert_str_eq(request.name, "f");
-	cr_assert_str_eq(request.module, "app");
-	cr_assert_eq(parse("func:f/"), 0);
-	cr_assert_str_eq(request.name, "f");
+	static const char *const texts[] = { "func:f@app/", "func:f/", "usdt:a:b/", "addr:x+16/",
+					     "func:f//" };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		cr_assert_eq(parse(texts[i]), -WM_E_SPEC, "%s", texts[i]);
 	cr_assert_eq(parse("func:ns::operator/"), 0);
 	cr_assert_str_eq(request.name, "ns::operator/");
-	cr_assert_eq(parse("usdt:a:b/"), 0);
-	cr_assert_str_eq(request.name, "a:b");
-	cr_assert_eq(parse("addr:x+16/"), 0);
-	cr_assert_eq(request.offset, 16);
-	cr_assert_eq(parse("func:f//"), -WM_E_SPEC);
 }
 
-Test(request, an_address)
+Test(place_spec, an_address)
 {
 	cr_assert_eq(parse("addr:/usr/bin/x+0x1a40/rdi,esi:i32/"), 0);
 	cr_assert_eq(request.kind, REQUEST_OFFSET);
@@ -122,7 +124,7 @@ Test(request, an_address)
 	cr_assert_eq(request.line, 42);
 }
 
-Test(request, nonsense_is_refused)
+Test(place_spec, nonsense_is_refused)
 {
 	static const char *const texts[] = {
 		"",
@@ -168,14 +170,14 @@ Test(request, nonsense_is_refused)
 		"other:x",
 		"func:a/a1,a2,a3,a4,a5,a6,a7,a8,a9,a10,a11,a12,a13,a14,a15,a16,a17/",
 	};
-	char longest[2 * REQUEST_BYTES_MAX];
+	char longest[2 * SPEC_BYTES_MAX];
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		cr_assert_eq(parse(texts[i]), -WM_E_SPEC, "%s", texts[i]);
 	cr_assert_eq(parse("func:a/arg1:int/"), -WM_E_FIELD_TYPE);
 	cr_assert_eq(parse("func:a/arg1:/"), -WM_E_FIELD_TYPE);
 	cr_assert_eq(parse("usdt:a:b/ret/"), -WM_E_SPEC);
-	cr_assert(strstr(request.wrong, "only a function has a return"), "%s", request.wrong);
+	cr_assert(strstr(wrong_words, "is an option of func, and not of usdt"), "%s", wrong_words);
 	cr_assert_eq(parse("addr:x+1/ret/"), -WM_E_SPEC);
 	cr_assert_eq(parse("addr:x.c:1/arg1,ret:u8/"), -WM_E_SPEC);
 	memset(longest, 'a', sizeof(longest) - 1);
@@ -184,38 +186,39 @@ Test(request, nonsense_is_refused)
 	cr_assert_eq(parse(longest), -WM_E_SPEC);
 }
 
-Test(request, wrong_part_is_named)
+Test(place_spec, wrong_part_is_named)
 {
 	static const struct {
 		const char *text, *words;
 	} wrong[] = {
 		{ "func:f/ret,breakpoint=always/",
-		  "breakpoint=always: a field is NAME or NAME:TYPE" },
-		{ "func:f/1x/", "1x: a field is" },
-		{ "func:f/ret,ret/", "ret is there twice" },
-		{ "func:f/x,x/", "x is there twice" },
-		{ "func:f/args:u8/", "args takes no type" },
-		{ "func:f/arg1,/", "a field has no name" },
-		{ "func:f/arg1:strange/", "arg1:strange" },
-		{ "addr:x+1/args/", "args: an address has none" },
-		{ "addr:x+1/ret/", "ret" },
-		{ "func:@x", "no name" },
-		{ "func:f@", "no file behind @" },
-		{ "func:a//", "a field has no name" },
-		{ "usdt:a", "a is not PROVIDER:NAME" },
-		{ "addr:x+g", "x+g is neither FILE+OFFSET" },
+		  "\"breakpoint=always\" (column 12) is no option of func, which has ret, args, safe, "
+		  "NAME and NAME:TYPE" },
+		{ "func:f/1x/", "\"1x\" (column 8) is no field: NAME or NAME:TYPE" },
+		{ "func:f/ret,ret/", "\"ret\" (column 12) is there twice" },
+		{ "func:f/x,x/", "\"x\" (column 10) is there twice" },
+		{ "func:f/args:u8/", "\"args:u8\" (column 8) takes no value" },
+		{ "func:f/arg1,/", "column 13: an option is empty" },
+		{ "func:f/arg1:strange/", "\"strange\" (column 13) is no type" },
+		{ "addr:x+1/args/", "\"args\" (column 10) is an option of usdt, and not of addr" },
+		{ "addr:x+1/ret/", "\"ret\" (column 10) is an option of func, and not of addr" },
+		{ "func:@x", "\"@x\" (column 6) has no name" },
+		{ "func:f@", "\"f@\" (column 6) has no file behind @" },
+		{ "func:a//", "column 8: an option is empty" },
+		{ "usdt:a", "\"a\" (column 6) is not PROVIDER:NAME" },
+		{ "addr:x+g", "\"x+g\" (column 6) is neither FILE+OFFSET" },
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		cr_expect_lt(parse(wrong[i].text), 0, "%s", wrong[i].text);
-		cr_expect(strstr(request.wrong, wrong[i].words), "%s: %s", wrong[i].text,
-			  request.wrong);
+		cr_expect(strstr(wrong_words, wrong[i].words), "%s: %s", wrong[i].text,
+			  wrong_words);
 	}
 	cr_assert_eq(parse("func:f/ret/"), 0);
-	cr_assert_str_eq(request.wrong, "");
+	cr_assert_str_eq(wrong_words, "");
 }
 
-Test(request, a_module_goes_by_path_or_name)
+Test(place_spec, a_module_goes_by_path_or_name)
 {
 	const char *path = "/usr/lib/x86_64-linux-gnu/libc.so.6";
 	char folder[] = "/tmp/waymark-request-XXXXXX", link[64];
@@ -255,8 +258,7 @@ Test(request, a_module_goes_by_path_or_name)
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(link, sizeof(link), "%s/link", folder);
 	cr_assert_eq(symlink("/etc/passwd", link), 0);
-	code_request_release(&request);
-	request.module = strdup(link);
+	request.module = link;
 	cr_assert(code_request_takes(&request, "/etc/passwd", NULL));
 	unlink(link);
 	rmdir(folder);

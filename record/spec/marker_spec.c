@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/spec/cost_spec.h"
+#include "record/spec/marker_spec.h"
 
 #include "abi/cost.h"
 #include "base/cost_event.h"
 #include "base/lack.h"
 #include "base/similar_names.h"
 #include "record/perf/count_event.h"
+#include "record/spec/kinds.h"
+#include "record/spec/spec.h"
+#include "target/process/target.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdio.h>
@@ -19,8 +23,6 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define NEAR_MAX 3
-#define OPTION "count="
 #define MARKERS_HAVE                                                                               \
 	"task-clock, page-faults, minor-faults, major-faults, context-switches, cycles, "          \
 	"instructions, cache-references, cache-misses, branches and branch-misses"
@@ -42,16 +44,7 @@ static const struct {
 	{ "branch-instructions", COST_BRANCHES },
 };
 
-const char *cost_options_find(const char *text)
-{
-	size_t bytes = strlen(text);
-
-	if (bytes < 2 || text[bytes - 1] != '/')
-		return NULL;
-	return memrchr(text, '/', bytes - 1);
-}
-
-long cost_calls_try(void)
+long marker_calls_try(void)
 {
 	struct timespec now;
 	struct rusage usage;
@@ -65,9 +58,49 @@ long cost_calls_try(void)
 	return filters > 0 ? filters : 0;
 }
 
-int cost_is_misplaced(const char *text)
+/* Whether it is a name or glob: characters of identifiers and of fnmatch(3), brackets closed. */
+static int name_check(const char *name, size_t bytes)
 {
-	return strstr(text, "/" OPTION) || strstr(text, "," OPTION);
+	int in_brackets = 0;
+
+	if (!bytes)
+		return 0;
+	for (size_t i = 0; i < bytes; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (c == '[')
+			in_brackets = 1;
+		else if (c == ']' && in_brackets)
+			in_brackets = 0;
+		else if (in_brackets ? !isgraph(c) : !isalnum(c) && !strchr("_*?$", c) && c < 0x80)
+			return 0;
+	}
+	return !in_brackets;
+}
+
+int spec_read_marker(const struct spec_syntax *syntax)
+{
+	struct spec *spec = syntax->spec;
+	struct spec_span subsystem = syntax->name, event;
+	const char *name = syntax->text + syntax->name.at;
+	const char *colon = memchr(name, ':', syntax->name.bytes);
+
+	if (!colon)
+		return spec_wrong(syntax, syntax->name, -WM_E_SPEC,
+				  "has no second colon: marker:SUBSYSTEM:EVENT");
+	subsystem.bytes = (size_t)(colon - name);
+	event.at = subsystem.at + subsystem.bytes + 1;
+	event.bytes = syntax->name.bytes - subsystem.bytes - 1;
+	if (!name_check(name, subsystem.bytes))
+		return spec_wrong(syntax, subsystem, -WM_E_SPEC,
+				  "is no SUBSYSTEM and no glob: marker:SUBSYSTEM:EVENT");
+	if (!name_check(colon + 1, event.bytes))
+		return spec_wrong(syntax, event, -WM_E_SPEC,
+				  "is no EVENT and no glob: marker:SUBSYSTEM:EVENT");
+	if (spec->costs & COST_COUNTED)
+		spec->costs |= 1u << COST_UNCOUNTED;
+	spec->glob = spec_part(syntax, syntax->name);
+	return spec->glob ? 0 : -ENOMEM;
 }
 
 static int kind_find(const char *name)
@@ -82,33 +115,30 @@ static int kind_find(const char *name)
 }
 
 /* Why a marker can't have it: the machine has no unit for it, the agent can't read it, unknown. */
-static int name_refuse(const char *name, struct detail words)
+static int name_refuse(const struct spec_syntax *syntax, const char *name, struct spec_span span)
 {
 	static struct count_event event;
-	const char *near[NEAR_MAX];
-	char list[160] = "";
-	int count;
+	char meant[160];
 
 	if (!count_event_read(&event, name, (struct detail){ NULL, 0 })) {
 		if (event.type != 1 /* software */ &&
 		    count_event_probe(&event, (struct detail){ NULL, 0 }) == -WM_E_COUNT_UNIT)
-			return detail_set(words, -WM_E_COUNT_UNIT, "%.60s", name);
-		return detail_set(words, -WM_E_COUNT_EVENT,
-				  "a marker can't count %.60s, only " MARKERS_HAVE, name);
+			return spec_wrong(syntax, span, -WM_E_COUNT_UNIT,
+					  "is not counted by this machine");
+		return spec_wrong(syntax, span, -WM_E_COUNT_EVENT,
+				  "can't be counted by a marker, only " MARKERS_HAVE);
 	}
-	count = similar_list(name, names, NAMES, near, NEAR_MAX);
-	for (int i = 0; i < count; i++)
-		snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s",
-			 i ? ", " : ": did you mean ", near[i]);
-	return detail_set(words, -WM_E_COUNT_EVENT, "\"%.60s\"%s", name,
-			  count ? list : "; a marker has " MARKERS_HAVE);
+	return spec_wrong(syntax, span, -WM_E_COUNT_EVENT, "is no count%s",
+			  *similar_words(name, names, NAMES, meant, sizeof(meant))
+				  ? meant
+				  : "; a marker has " MARKERS_HAVE);
 }
 
 /*
  * Whether a thread can read its own counter by rdpmc here. read(2) takes a descriptor, which would
  * be in the target's table: the target may close it, and reuse its number for another file.
  */
-static int counter_try(enum cost_kind kind, struct detail words)
+static int counter_try(const struct spec_syntax *syntax, enum cost_kind kind, struct spec_span span)
 {
 	struct perf_event_attr attr = cost_event_attr(kind);
 	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
@@ -116,16 +146,15 @@ static int counter_try(enum cost_kind kind, struct detail words)
 	int err = fd < 0 ? -errno : 0, is_readable;
 
 	if (err == -EACCES || err == -EPERM)
-		return detail_set(words, -WM_E_PERF_DENIED,
-				  "%s: kernel.perf_event_paranoid or a seccomp filter forbids it",
-				  names[kind]);
+		return spec_wrong(syntax, span, -WM_E_PERF_DENIED,
+				  "is forbidden by kernel.perf_event_paranoid or a seccomp filter");
 	if (error_is_lack(err))
-		return detail_set(words, err, "%s", names[kind]);
+		return spec_wrong(syntax, span, err, "can't be opened");
 	/* on a processor with two kinds of cores, a count would be of one kind */
 	if (err || !access("/sys/bus/event_source/devices/cpu_core", F_OK)) {
 		if (!err)
 			close((int)fd);
-		return detail_set(words, -WM_E_COUNT_UNIT, "%s", names[kind]);
+		return spec_wrong(syntax, span, -WM_E_COUNT_UNIT, "is not counted by this machine");
 	}
 	page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, (int)fd, 0);
 	is_readable = page != MAP_FAILED && page->cap_user_rdpmc;
@@ -133,44 +162,19 @@ static int counter_try(enum cost_kind kind, struct detail words)
 		munmap((void *)page, (size_t)sysconf(_SC_PAGESIZE));
 	close((int)fd);
 	return is_readable ? 0
-			   : detail_set(words, -WM_E_PERF_DENIED,
-					"%s: threads may not read their counters: see " RDPMC,
-					names[kind]);
+			   : spec_wrong(syntax, span, -WM_E_PERF_DENIED,
+					"can't be read by threads: see " RDPMC);
 }
 
-int cost_options_read(const char *options, uint32_t *kinds, struct detail words)
+int spec_read_cost(const struct spec_syntax *syntax, const char *name, struct spec_span span)
 {
-	char *copy, *save = NULL;
-	int err = 0, count = 0;
+	int kind = kind_find(name), err;
+	unsigned int bit = kind < 0 ? 0 : 1u << kind;
 
-	*kinds = 0;
-	if (strncmp(options + 1, OPTION, strlen(OPTION)) || strchr(options, ','))
-		return detail_set(words, -WM_E_SPEC,
-				  "a marker's only option is count=NAME+NAME, not \"%.*s\"",
-				  (int)strlen(options) - 2, options + 1);
-	copy = strdup(options + 1 + strlen(OPTION));
-	if (!copy)
-		return -ENOMEM;
-	copy[strlen(copy) - 1] = '\0';
-	for (char *name = strtok_r(copy, "+", &save); name && !err;
-	     name = strtok_r(NULL, "+", &save)) {
-		int kind = kind_find(name);
-		unsigned int bit = kind < 0 ? 0 : 1u << kind;
-
-		if (++count > COST_NAMES_MAX)
-			err = detail_set(words, -WM_E_SPEC, "a marker has %d counts at most",
-					 COST_NAMES_MAX);
-		else if (!bit)
-			err = name_refuse(name, words);
-		else if (bit & COST_COUNTED)
-			err = counter_try((enum cost_kind)kind, words);
-		if (!err)
-			*kinds |= bit;
-	}
-	if (*kinds & COST_COUNTED)
-		*kinds |= 1u << COST_UNCOUNTED;
-	if (!err && !count)
-		err = detail_set(words, -WM_E_SPEC, "count= takes a name, as task-clock");
-	free(copy);
+	if (!bit)
+		return name_refuse(syntax, name, span);
+	err = bit & COST_COUNTED ? counter_try(syntax, (enum cost_kind)kind, span) : 0;
+	if (!err)
+		syntax->spec->costs |= bit;
 	return err;
 }

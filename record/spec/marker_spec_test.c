@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "abi/cost.h"
-#include "record/spec/cost_spec.h"
+#include "record/spec/marker_spec.h"
 #include "record/spec/spec.h"
 
 #include <criterion/criterion.h>
@@ -16,7 +16,7 @@ static int adds(const char *text)
 	return err;
 }
 
-Test(cost_spec, marker_takes_counts_by_name)
+Test(marker_spec, marker_takes_counts_by_name)
 {
 	cr_assert_eq(adds("marker:db:query/count=task-clock+page-faults/"), 0);
 	cr_assert_eq(adds("db:*/count=cs/"), 0);
@@ -40,25 +40,27 @@ static void refused(const char *text, int error, const char *word)
 	cr_assert(strstr(list.words, word), "%s: %s", text, list.words);
 }
 
-Test(cost_spec, wrong_counts_are_refused_by_name)
+Test(marker_spec, wrong_counts_are_refused_by_name)
 {
 	refused("db:query/count=task-clocks/", -WM_E_COUNT_EVENT, "did you mean task-clock");
 	refused("db:query/count=task-clock+none-such/", -WM_E_COUNT_EVENT, "none-such");
-	refused("db:query/count=cpu-migrations/", -WM_E_COUNT_EVENT, "can't count cpu-migrations");
+	refused("db:query/count=cpu-migrations/", -WM_E_COUNT_EVENT,
+		"\"cpu-migrations\" (column 16) can't be counted");
 	refused("db:query/count=task-clock+faults+cs+major-faults+minor-faults/", -WM_E_SPEC,
-		"4 counts");
+		"is one too many: count takes 4");
 	refused("db:query/count=/", -WM_E_SPEC, "count=");
 	refused("db:query/counts=cs/", -WM_E_SPEC, "counts=cs");
-	refused("db:query/count=cs,bt/", -WM_E_SPEC, "count=cs,bt");
+	refused("db:query/count=cs,bt/", -WM_E_SPEC,
+		"\"bt\" (column 19) is an option of watch, and not of marker");
 	refused("db:query/count=cs", -WM_E_SPEC, "");
-	refused("db:query//", -WM_E_SPEC, "only option");
-	refused("func:malloc/count=cs/", -WM_E_SPEC, "only markers");
-	refused("usdt:libc:memory_sbrk_more/arg1,count=cs/", -WM_E_SPEC, "only markers");
+	refused("db:query//", -WM_E_SPEC, "an option is empty");
+	refused("func:malloc/count=cs/", -WM_E_SPEC, "is an option of marker");
+	refused("usdt:libc:memory_sbrk_more/arg1,count=cs/", -WM_E_SPEC, "is an option of marker");
 	cr_assert_eq(list.count, 0);
 }
 
 /* What the machine can't count, or threads may not read, is refused with the name. */
-Test(cost_spec, hardware_counts_are_refused_by_name)
+Test(marker_spec, hardware_counts_are_refused_by_name)
 {
 	int err = adds("db:query/count=cs+instructions/");
 

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* What the table of kinds (kinds.c) calls: readers of names, fields and values (syntax.h). */
+#ifndef RECORD_SPEC_KINDS_H
+#define RECORD_SPEC_KINDS_H
+
+#include "record/spec/syntax.h"
+
+/* marker:SUBSYSTEM:EVENT; a name of count=, as abi/cost.h or perf(1) has it. */
+int spec_read_marker(const struct spec_syntax *syntax);
+int spec_read_cost(const struct spec_syntax *syntax, const char *name, struct spec_span span);
+
+/* The names of usdt:, func:, addr:; NAME or NAME:TYPE of their options; TYPE of ret:TYPE. */
+int spec_read_place(const struct spec_syntax *syntax);
+int spec_read_field(const struct spec_syntax *syntax, const struct spec_word *word);
+int spec_read_type(const struct spec_syntax *syntax, const char *text, struct spec_span span);
+
+int spec_read_trail(const struct spec_syntax *syntax);
+/* A module of only=. */
+int spec_read_module(const struct spec_syntax *syntax, const char *name, struct spec_span span);
+
+int spec_read_watch(const struct spec_syntax *syntax);
+/* CONDITION of if=. */
+int spec_read_condition(const struct spec_syntax *syntax, const char *text, struct spec_span span);
+
+/* What the kernel records, by enum kernel_kind. */
+int spec_read_kernel(const struct spec_syntax *syntax);
+
+#endif

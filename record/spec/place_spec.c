@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* Specs of places in code: the names of usdt:, func: and addr:, and their fields. */
+#include "base/quantity.h"
+#include "record/spec/kinds.h"
+#include "record/spec/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+static const struct {
+	const char *name;
+	uint8_t type;
+} types[] = {
+	{ "i8", WM_TYPE_I8 },	{ "u8", WM_TYPE_U8 },	{ "i16", WM_TYPE_I16 },
+	{ "u16", WM_TYPE_U16 }, { "i32", WM_TYPE_I32 }, { "u32", WM_TYPE_U32 },
+	{ "i64", WM_TYPE_I64 }, { "u64", WM_TYPE_U64 }, { "bool", WM_TYPE_BOOL },
+	{ "f32", WM_TYPE_F32 }, { "f64", WM_TYPE_F64 }, { "ptr", WM_TYPE_PTR },
+	{ "x", WM_TYPE_PTR },	{ "str", WM_TYPE_STR }, { "char", WM_TYPE_CHAR },
+	{ "s8", WM_TYPE_I8 },	{ "s16", WM_TYPE_I16 }, { "s32", WM_TYPE_I32 },
+	{ "s64", WM_TYPE_I64 },
+};
+
+static int type_read(const struct spec_syntax *syntax, struct spec_span span, uint8_t *type)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (strlen(types[i].name) == span.bytes &&
+		    !memcmp(types[i].name, syntax->text + span.at, span.bytes)) {
+			*type = types[i].type;
+			return 0;
+		}
+	return spec_wrong(syntax, span, -WM_E_FIELD_TYPE, "is no type");
+}
+
+int spec_read_type(const struct spec_syntax *syntax, const char *text, struct spec_span span)
+{
+	(void)text;
+	return type_read(syntax, span, &((struct code_request *)syntax->request)->return_type);
+}
+
+/* What a field may be called. */
+static int is_field(const char *name, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		if (!isalnum((unsigned char)name[i]) && name[i] != '_' && name[i] != '.')
+			return 0;
+	return bytes && !isdigit((unsigned char)name[0]);
+}
+
+int spec_read_field(const struct spec_syntax *syntax, const struct spec_word *word)
+{
+	struct code_request *request = syntax->request;
+	struct code_wish wish = { 0 };
+	int err = word->mark ? type_read(syntax, word->value, &wish.type) : 0;
+
+	if (err)
+		return err;
+	if (!is_field(syntax->text + word->name.at, word->name.bytes))
+		return spec_wrong(syntax, word->all, -WM_E_SPEC,
+				  "is no field: NAME or NAME:TYPE, as arg1 or rdi:u32");
+	if (word->name.bytes >= sizeof(wish.name))
+		return spec_wrong(syntax, word->all, -WM_E_SPEC, "is longer than %zu characters",
+				  sizeof(wish.name) - 1);
+	memcpy(wish.name, syntax->text + word->name.at, word->name.bytes);
+	for (unsigned int i = 0; i < request->wish_count; i++)
+		if (!strcmp(request->wishes[i].name, wish.name))
+			return spec_wrong(syntax, word->all, -WM_E_SPEC, "is there twice");
+	if (request->wish_count == CODE_FIELDS_MAX)
+		return spec_wrong(syntax, word->all, -WM_E_SPEC,
+				  "is one too many: %d fields at most", CODE_FIELDS_MAX);
+	request->wishes[request->wish_count++] = wish;
+	return 0;
+}
+
+/* What a name or its glob may consist of: anything that can be seen, and the spaces of C++. */
+static int is_text(const char *text)
+{
+	for (; *text; text++)
+		if (!isgraph((unsigned char)*text) && !(*text & 0x80) && *text != ' ')
+			return 0;
+	return 1;
+}
+
+static int usdt_check(const struct spec_syntax *syntax, const struct code_request *request)
+{
+	const char *colon = strchr(request->name, ':');
+
+	return !colon || colon == request->name || !colon[1] || strpbrk(colon + 1, ": ") ||
+			       strpbrk(request->name, "/ ")
+		       ? spec_wrong(syntax, syntax->name, -WM_E_SPEC, "is not PROVIDER:NAME")
+		       : 0;
+}
+
+static int function_check(const struct spec_syntax *syntax, const struct code_request *request)
+{
+	size_t bytes = strlen(request->name);
+
+	/* a slash that ends no options is C++'s, or one too many */
+	return request->name[bytes - 1] == '/' &&
+			       (bytes < 9 || strcmp(request->name + bytes - 9, "operator/"))
+		       ? spec_wrong(syntax, syntax->name, -WM_E_SPEC, "has a slash too many")
+		       : 0;
+}
+
+/* FILE+OFFSET or SOURCE:LINE, which is the request's name so far. */
+static int address_read(const struct spec_syntax *syntax, struct code_request *request)
+{
+	char *text = request->name, *plus = strrchr(text, '+'), *colon = strrchr(text, ':');
+	uint64_t line;
+
+	if (colon && colon != text && !quantity_number(colon + 1, 1, UINT_MAX, &line)) {
+		*colon = 0;
+		request->kind = REQUEST_LINE;
+		request->line = (unsigned int)line;
+		return 0;
+	}
+	if (!plus || plus == text || quantity_number(plus + 1, 0, UINT64_MAX, &request->offset))
+		return spec_wrong(syntax, syntax->name, -WM_E_SPEC,
+				  "is neither FILE+OFFSET, as libz.so+0x1a40, nor SOURCE:LINE");
+	*plus = 0;
+	request->module = text;
+	request->name = NULL;
+	return 0;
+}
+
+int spec_read_place(const struct spec_syntax *syntax)
+{
+	struct code_request *request = syntax->request;
+	char *text = spec_part(syntax, syntax->name), *at;
+
+	request->kind = (enum code_request_kind)syntax->kind->variant;
+	request->name = text;
+	if (!text)
+		return -ENOMEM;
+	if (!is_text(text))
+		return spec_wrong(syntax, syntax->name, -WM_E_SPEC,
+				  "has a character that can't be printed");
+	if (request->kind == REQUEST_OFFSET)
+		return address_read(syntax, request);
+	at = strchr(text, '@');
+	if (!*text || at == text)
+		return spec_wrong(syntax, syntax->name, -WM_E_SPEC, "has no name: %s%s",
+				  syntax->kind->name, syntax->kind->form);
+	if (at && !at[1])
+		return spec_wrong(syntax, syntax->name, -WM_E_SPEC, "has no file behind @");
+	if (at) {
+		*at = 0;
+		request->module = strdup(at + 1);
+		if (!request->module)
+			return -ENOMEM;
+	}
+	return request->kind == REQUEST_USDT ? usdt_check(syntax, request)
+					     : function_check(syntax, request);
+}
