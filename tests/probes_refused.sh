@@ -39,6 +39,12 @@ bad 1 "a uprobe of another tool could leave wrong code behind here, and the spec
 run 0 --json --for 200ms -e func:lean/safe/ -o safe -p "$probed"
 [ "$(json recorded)" -gt 10 ] || fail "lean, which is safe: few events"
 
+# Returns, beside a library that copies stacks.
+cp libprobed.so libco.so
+run 1 --json -e func:library_add/ret/ -o copied -- ./loads ./libco.so 2 5
+says "a library of the process copies stacks away and back"
+expect "beside libco: refused" "$(json refused)" 1
+
 # Stripped.
 cp probed bare
 strip bare

@@ -354,17 +354,13 @@ static int is_in(const struct module *module, uintptr_t address)
 static void module_came(const struct module *module)
 {
 	/* greenlets and what they are made of, coroutines; Ruby's callcc, Scheme's call/cc */
-	static const char *const once[] = { "greenlet", "pypy",	   "stacklet",
-					    "tealet",	"libaco.", "libco." };
-	static const char *const many[] = { "/continuation.so", "libguile", "libracket" };
+	static const char *const copiers[] = { "greenlet", "pypy",	"stacklet",
+					       "tealet",   "libaco.",	"libco.",
+					       "libguile", "libracket", "/continuation.so" };
 
-	for (size_t i = 0; module->path && i < sizeof once / sizeof once[0]; i++) {
-		if (strstr(module->path, once[i]))
-			return_stacks_move(RETURN_STACKS_ONCE);
-	}
-	for (size_t i = 0; module->path && i < sizeof many / sizeof many[0]; i++) {
-		if (strstr(module->path, many[i]))
-			return_stacks_move(RETURN_STACKS_MANY);
+	for (size_t i = 0; module->path && i < sizeof copiers / sizeof copiers[0]; i++) {
+		if (strstr(module->path, copiers[i]))
+			return_stop();
 	}
 }
 

@@ -13,6 +13,8 @@
 #include "inside/runtime/reentrancy_guard.h"
 #include "inside/store/thread_writer.h"
 
+#include <waymark/error.h>
+
 #include <errno.h>
 #include <stddef.h>
 #include <sys/uio.h>
@@ -30,7 +32,6 @@
 #define CHAINED 1u /* for an address: on no stack of its own */
 #define NEAR_BYTES 8192u
 #define LOCAL_MAX 64u
-#define BOUND_STEPS 64u
 
 #define ARCH_SHADOW_STACK_STATUS 0x5005 /* asm/prctl.h, Linux 6.6: ARCH_SHSTK_STATUS */
 
@@ -47,15 +48,15 @@ void hit_enter_return(void);
 static struct unit {
 	uintptr_t address; /* of the return address on the stack; 0: free */
 	const struct detour *detour;
-	uint32_t next;	/* in a list of free ones; of bound ones */
+	uint32_t next;	/* in a list of free ones */
 	uint32_t chain; /* live, without a stub: the tail call before this one, returning with it */
 	int32_t owner;	/* thread id */
 	uint32_t is_left; /* perhaps: see return_look_for_left() */
 } units[RETURN_UNITS];
 
-static uint64_t pool;	     /* tag and first unit */
-static uint32_t fresh = 1;   /* units from here on were never used */
-static uint32_t stacks_move; /* enum return_stacks */
+static uint64_t pool;	    /* tag and first unit */
+static uint32_t fresh = 1;  /* units from here on were never used */
+static uint32_t is_stopped; /* return_stop() was called */
 static uint32_t unit_limit = RETURN_UNITS;
 
 /* ---- lists: a tag in the upper half, a unit's number or 0 in the lower ---- */
@@ -160,16 +161,16 @@ IN_PLACE static uint32_t take(struct writer *writer)
 	return unit;
 }
 
-IN_PLACE static int stacks_come_back(void)
+IN_PLACE static int stopped(void)
 {
-	return unlikely(__atomic_load_n(&stacks_move, __ATOMIC_RELAXED) == RETURN_STACKS_MANY);
+	return unlikely(__atomic_load_n(&is_stopped, __ATOMIC_RELAXED));
 }
 
 /* A handler in between may cost the count one: it only says when to share. */
 IN_PLACE static void give(struct writer *writer, uint32_t unit)
 {
-	if (stacks_come_back())
-		return; /* bound */
+	if (stopped())
+		return; /* a copy of the stack may return to it again */
 	__atomic_store_n(&units[unit].address, 0, __ATOMIC_RELEASE);
 	if (!is_alone(writer) || writer->return_count >= LOCAL_MAX) {
 		push(&pool, unit, swap_shared);
@@ -225,7 +226,7 @@ uint32_t return_look_for_left(int32_t pid)
 {
 	uint32_t used = __atomic_load_n(&fresh, __ATOMIC_RELAXED), left = 0, live;
 
-	if (used < unit_limit / 2 || __atomic_load_n(&stacks_move, __ATOMIC_RELAXED))
+	if (used < unit_limit / 2 || stopped())
 		return 0;
 	live = return_live();
 	if (live < unit_limit / 2)
@@ -253,7 +254,7 @@ static int is_near(const struct return_near *near, uintptr_t address)
 
 void return_free_left(int32_t pid, const struct return_near *near)
 {
-	if (near->count == RETURN_NEAR_MAX || __atomic_load_n(&stacks_move, __ATOMIC_RELAXED))
+	if (near->count == RETURN_NEAR_MAX || stopped())
 		return;
 	for (uint32_t i = 1; i < unit_limit; i++) {
 		uint32_t unit = i;
@@ -305,8 +306,7 @@ IN_PLACE static uint32_t take_over(struct writer *writer, uintptr_t address)
 {
 	uint32_t unit = *place_of(writer, address);
 
-	if (!unit || __atomic_load_n(&stacks_move, __ATOMIC_RELAXED) ||
-	    units[unit].address != address || units[unit].owner != writer->tid)
+	if (!unit || units[unit].address != address || units[unit].owner != writer->tid)
 		return 0;
 	while (units[unit].chain) {
 		uint32_t chained = units[unit].chain;
@@ -315,45 +315,6 @@ IN_PLACE static uint32_t take_over(struct writer *writer, uintptr_t address)
 		give(writer, chained);
 	}
 	return unit;
-}
-
-/* ---- where stacks come back ---- */
-
-static uint32_t bound[RETURN_UNITS]; /* lists of bound units, by what they are bound to */
-
-IN_PLACE static uint32_t *bound_list(uintptr_t address, uintptr_t original)
-{
-	return &bound[(address / 8 * 31 + original) % RETURN_UNITS];
-}
-
-/*
- * The unit of an earlier call of this function with the same return address in the same place. A
- * copy of the stack as it was then may come back any number of times, and means the same.
- */
-IN_PLACE static uint32_t find_bound(const struct writer *writer, const struct detour *detour,
-				    uintptr_t address, uintptr_t original)
-{
-	uint32_t unit = __atomic_load_n(bound_list(address, original), __ATOMIC_ACQUIRE);
-
-	for (uint32_t i = 0; unit && i < BOUND_STEPS; i++, unit = units[unit].next) {
-		if (units[unit].address == address && return_cells[unit].original == original &&
-		    units[unit].detour == detour && units[unit].owner == writer->tid &&
-		    !units[unit].chain)
-			return unit;
-	}
-	return 0;
-}
-
-/* A handler, or another thread, may come in between. */
-IN_PLACE static void bind(uint32_t unit)
-{
-	uint32_t *list = bound_list(units[unit].address, return_cells[unit].original);
-	uint32_t first = __atomic_load_n(list, __ATOMIC_RELAXED);
-
-	do
-		units[unit].next = first;
-	while (!__atomic_compare_exchange_n(list, &first, unit, 0, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED));
 }
 
 /* ---- a call's entry ---- */
@@ -378,8 +339,8 @@ IN_PLACE static uintptr_t chain(struct writer *writer, const struct detour *deto
 {
 	uint32_t first = (uint32_t)((stub - (uintptr_t)return_stubs) / STUB_BYTES), unit;
 
-	if (units[first].address != address || stacks_come_back())
-		return 0; /* not as it was left, or bound: hands off */
+	if (units[first].address != address)
+		return 0; /* not as it was left: hands off */
 	unit = take(writer);
 	if (!unit)
 		return 0;
@@ -400,15 +361,14 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 				 uintptr_t *slot)
 {
 	uintptr_t address = (uintptr_t)slot, original = *slot;
-	int is_bound = stacks_come_back(), is_new;
 	uint32_t unit;
 
+	if (stopped())
+		return 0;
 	if (unlikely(is_stub(original)))
 		return chain(writer, detour, original, address);
-	unit = is_bound ? find_bound(writer, detour, address, original)
-			: take_over(writer, address);
-	is_new = !unit;
-	if (likely(is_new))
+	unit = take_over(writer, address);
+	if (likely(!unit))
 		unit = take(writer);
 	if (unlikely(!unit))
 		return 0;
@@ -419,8 +379,6 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 	return_cells[unit].begun = begun_of(writer, detour);
 	*place_of(writer, address) = (uint16_t)unit;
 	__atomic_store_n(&units[unit].address, address, __ATOMIC_RELAXED);
-	if (unlikely(is_bound && is_new))
-		bind(unit);
 	/* all is there before anybody can return to it, or unwind through it */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile uintptr_t *)slot = stub_of(unit);
@@ -548,15 +506,11 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 void return_forked(int32_t parent_tid, int32_t tid)
 {
 	pool = 0;
-	for (uint32_t i = 0; stacks_come_back() && i < RETURN_UNITS; i++)
-		__atomic_store_n(&bound[i], 0, __ATOMIC_RELAXED);
 	for (uint32_t i = 1; i < RETURN_UNITS && i < fresh; i++) {
 		if (!is_unit(i))
 			continue;
 		if (units[i].address && units[i].owner == parent_tid) {
 			units[i].owner = tid;
-			if (stacks_come_back())
-				bind(i);
 			continue;
 		}
 		units[i].address = 0;
@@ -569,10 +523,9 @@ uint64_t return_entry(void)
 	return (uintptr_t)hit_enter_return;
 }
 
-void return_stacks_move(enum return_stacks how)
+void return_stop(void)
 {
-	if (how > __atomic_load_n(&stacks_move, __ATOMIC_RELAXED))
-		__atomic_store_n(&stacks_move, how, __ATOMIC_RELAXED);
+	__atomic_store_n(&is_stopped, 1, __ATOMIC_RELAXED);
 }
 
 void return_limit(uint32_t limit)
@@ -587,6 +540,8 @@ int return_check(void)
 	if (!syscall_raw(SYS_arch_prctl, ARCH_SHADOW_STACK_STATUS, (long)&features, 0, 0) &&
 	    features & 1)
 		return -ENOTSUP;
+	if (stopped())
+		return -WM_E_STACKS_COPIED;
 	__atomic_store_n(&writer_ends, end_writer, __ATOMIC_RELEASE);
 	return 0;
 }

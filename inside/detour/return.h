@@ -11,12 +11,15 @@
  *	free      in its writer's list, or in the pool of all
  *	live      its stub's address is on a stack; the return, or a later call at the same place,
  *		  frees it
- *	bound     where a copied stack may come back many times: for ever of one function, one
- *		  place, one return address
  *
  * A call that is left by longjmp or an exception leaves its unit live. The thread's next call with
  * its return address in the same place takes it over. The pool is bounded: if it is empty, a return
  * is lost and counted.
+ *
+ * A library may copy stacks away and back: a stub that is on no stack now may be on one again, and
+ * return any number of times. Where one is there, no returns are recorded. If it comes later, no
+ * call gets a stub from then on, which counts its return as discarded, and no unit is freed: each
+ * stub keeps its return address for ever.
  */
 #ifndef INSIDE_DETOUR_RETURN_H
 #define INSIDE_DETOUR_RETURN_H
@@ -45,21 +48,14 @@ uintptr_t return_original(uintptr_t address);
 uint64_t return_entry(void);
 
 /*
- * Whether returns can be had at all here: not with shadow stacks. 0 or -errno. To be called before
- * the first is asked for: from then on the free units of a thread that ends go to the pool. Control
- * side.
+ * Whether returns can be had at all here: not with shadow stacks (-ENOTSUP), nor after return_stop()
+ * (-WM_E_STACKS_COPIED). 0 or an error. To be called before the first is asked for: from then on the
+ * free units of a thread that ends go to the pool. Control side.
  */
 int return_check(void);
 
-/*
- * A library is there that copies stacks away and back: from now on no unit is taken over or looked
- * for, since what is not on a stack now may be again. RETURN_STACKS_MANY: one copy may come back
- * many times, as continuations do; each unit that is taken is then bound, and the pool only grows
- * emptier.
- */
-enum return_stacks { RETURN_STACKS_STAY, RETURN_STACKS_ONCE, RETURN_STACKS_MANY };
-
-void return_stacks_move(enum return_stacks how);
+/* A library is there that copies stacks away and back. Control side. */
+void return_stop(void);
 
 /* The child of a fork, and which thread of the parent made it; 0: it never had a hit. */
 void return_forked(int32_t parent_tid, int32_t tid);
@@ -89,7 +85,7 @@ int return_is_code(uintptr_t pc);
 /* For tests: how many units there are. */
 void return_limit(uint32_t units);
 
-/* Live and bound units, as of about now. */
+/* Live units, as of about now. */
 uint32_t return_live(void);
 
 #endif
