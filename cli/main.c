@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/quantity.h"
 #include "cli/cli.h"
+#include "target/code/fetch.h"
 #include "target/trial/simulate.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int cmd_help(int argc, char **argv);
 static int cmd_version(int argc, char **argv);
@@ -12,24 +15,25 @@ static int cmd_version(int argc, char **argv);
 static const struct command {
 	const char *name, *summary;
 	int (*run)(int argc, char **argv);
+	int reads; /* debug files may be fetched for it: no program waits */
 } commands[] = {
-	{ "record", "arm markers in a program and record what passes", cmd_record },
-	{ "list", "show the markers of a file or a process", cmd_list },
-	{ "report", "sum up a trace: counts, rates, losses, times of spans", cmd_report },
-	{ "dump", "print a trace's events in order of time", cmd_dump },
-	{ "trail", "show which way threads took, and where they spent it", cmd_trail },
-	{ "watch", "show who writes a variable, as it happens", cmd_watch },
-	{ "stat", "count what a program, threads or CPUs do: time, faults, cycles", cmd_stat },
-	{ "top", "show live what programs do: markers, spans, functions, threads", cmd_top },
-	{ "export", "write a trace's trails in a form that other tools read", cmd_export },
-	{ "diff", "show the first place where the trails of two runs part", cmd_diff },
-	{ "compress", "make a trace smaller, or as it was", cmd_compress },
-	{ "coverage", "report which lines and branches ran, as lcov does", cmd_coverage },
-	{ "claims", "show who holds debug registers and what else is scarce", cmd_claims },
+	{ "record", "arm markers in a program and record what passes", cmd_record, 0 },
+	{ "list", "show the markers of a file or a process", cmd_list, 1 },
+	{ "report", "sum up a trace: counts, rates, losses, times of spans", cmd_report, 1 },
+	{ "dump", "print a trace's events in order of time", cmd_dump, 1 },
+	{ "trail", "show which way threads took, and where they spent it", cmd_trail, 1 },
+	{ "watch", "show who writes a variable, as it happens", cmd_watch, 0 },
+	{ "stat", "count what a program, threads or CPUs do: time, faults, cycles", cmd_stat, 0 },
+	{ "top", "show live what programs do: markers, spans, functions, threads", cmd_top, 0 },
+	{ "export", "write a trace's trails in a form that other tools read", cmd_export, 1 },
+	{ "diff", "show the first place where the trails of two runs part", cmd_diff, 1 },
+	{ "compress", "make a trace smaller, or as it was", cmd_compress, 0 },
+	{ "coverage", "report which lines and branches ran, as lcov does", cmd_coverage, 1 },
+	{ "claims", "show who holds debug registers and what else is scarce", cmd_claims, 0 },
 	{ "doctor", "show what works on this machine, and what would make the rest work",
-	  cmd_doctor },
-	{ "help", "this list, or the help of one command", cmd_help },
-	{ "version", "the version", cmd_version },
+	  cmd_doctor, 0 },
+	{ "help", "this list, or the help of one command", cmd_help, 0 },
+	{ "version", "the version", cmd_version, 0 },
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
@@ -119,6 +123,22 @@ static int simulates_unknown(void)
 	return 1;
 }
 
+/* A line on a terminal, while a debug file is fetched. */
+static void show_fetch(const char *build_id, long done, long all)
+{
+	char got[32], size[32];
+
+	if (done < 0)
+		fputs("\r\033[K", stderr);
+	else if (!all)
+		fprintf(stderr, "\rasking for the debug information of build %.12s\033[K",
+			build_id);
+	else
+		fprintf(stderr, "\rfetching the debug information of build %.12s: %s of %s\033[K",
+			build_id, quantity_show_bytes((uint64_t)done, got, sizeof(got)),
+			quantity_show_bytes((uint64_t)all, size, sizeof(size)));
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -131,5 +151,9 @@ int main(int argc, char **argv)
 	if (simulates_unknown())
 		return CLI_USAGE;
 	command = find(argv[1]);
-	return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+	if (!command)
+		return unknown(argv[1]);
+	if (command->reads)
+		code_fetch_allow(isatty(STDERR_FILENO) ? show_fetch : NULL);
+	return command->run(argc - 1, argv + 1);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "read/history/image_file.h"
 
+#include "target/code/fetch.h"
+
 #include <elf.h>
 #include <errno.h>
 #include <limits.h>
@@ -80,6 +82,8 @@ static int debug_open(struct code_file **file, const char *root, const char *bui
 		     build_id + 2) >= (int)sizeof(path))
 		return -ENOENT;
 	err = code_file_open(file, path);
+	if (err && !*root && !code_fetch_debug(build_id, path, sizeof(path)))
+		err = code_file_open(file, path);
 	if (!err)
 		(*file)->is_debug = 1;
 	return err;

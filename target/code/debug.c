@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the separate file that holds what was stripped from a file. */
+#include "target/code/fetch.h"
 #include "target/code/file.h"
 
 #include <errno.h>
@@ -49,14 +50,30 @@ static struct code_file *open_if_it_fits(const struct code_file *file, const cha
 	return NULL;
 }
 
+static void build_id_print(const struct code_file *file, char hex[2 * CODE_BUILD_ID_MAX + 1])
+{
+	for (size_t i = 0; i < file->build_id_bytes; i++)
+		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
+}
+
+/* From a server (target/code/fetch.h). */
+static struct code_file *by_server(const struct code_file *file)
+{
+	char path[PATH_MAX], hex[2 * CODE_BUILD_ID_MAX + 1];
+
+	if (file->build_id_bytes < 2)
+		return NULL;
+	build_id_print(file, hex);
+	return code_fetch_debug(hex, path, sizeof(path)) ? NULL : open_if_it_fits(file, path, NULL);
+}
+
 static struct code_file *by_build_id(const struct code_file *file, const char *root)
 {
 	char path[PATH_MAX], hex[2 * CODE_BUILD_ID_MAX + 1];
 
 	if (file->build_id_bytes < 2)
 		return NULL;
-	for (size_t i = 0; i < file->build_id_bytes; i++)
-		snprintf(hex + 2 * i, 3, "%02x", file->build_id[i]);
+	build_id_print(file, hex);
 	snprintf(path, sizeof(path), "%s/usr/lib/debug/.build-id/%.2s/%s.debug", root, hex,
 		 hex + 2);
 	return open_if_it_fits(file, path, NULL);
@@ -111,6 +128,9 @@ struct code_file *code_file_debug(struct code_file *file)
 		file->debug = by_link(file, file->root, name, crc);
 	if (!file->debug && name && *file->root)
 		file->debug = by_link(file, "", name, crc);
+	/* one that has debug information needs no other */
+	if (!file->debug && !code_file_section(file, ".debug_info"))
+		file->debug = by_server(file);
 	return file->debug;
 }
 
@@ -128,7 +148,7 @@ struct code_file *code_file_shared(const char *root, const char *folder, const c
 	if (!shared && snprintf(path, sizeof(path), "%s%s/%s", root, is_whole ? "" : folder, name) <
 			       (int)sizeof(path))
 		shared = open_if_it_fits(&wanted, path, NULL);
-	return shared;
+	return shared ? shared : by_server(&wanted);
 }
 
 /* Unpack an .xz stream into memory that grows with it, within bounds. */

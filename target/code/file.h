@@ -173,13 +173,14 @@ int code_file_content(struct code_file *file, const struct code_section *section
 
 /*
  * The separate debug file: by build id, then by .gnu_debuglink, below /usr/lib/debug of the file's
- * own root and then of our root. NULL: none fits. This does not use the network.
+ * own root and then of our root; then from a server, if that is allowed (target/code/fetch.h). NULL:
+ * none fits.
  */
 struct code_file *code_file_debug(struct code_file *file);
 
 /*
  * The file that .gnu_debugaltlink names, with that build id: below root/usr/lib/debug, else by its
- * name, from `folder` on. The caller closes it. NULL: none fits.
+ * name, from `folder` on; then from a server. The caller closes it. NULL: none fits.
  */
 struct code_file *code_file_shared(const char *root, const char *folder, const char *name,
 				   const void *build_id, size_t build_id_bytes);
