@@ -91,62 +91,61 @@ static void put_padded(struct out *out, const char *text, size_t columns)
 	put_spaces(out, bytes < columns ? columns - bytes : 1);
 }
 
-static void show_change(struct out *out, const struct finding *finding, size_t indent, size_t width)
+static void show_change(struct out *out, const struct check *check, size_t indent, size_t width)
 {
-	if (finding->state == FINDING_FINE || !finding->change[0])
+	if (check->state == CHECK_FINE || !check->change[0])
 		return;
 	put_spaces(out, indent - 3);
 	out_literal(out, "-> ");
-	put_words(out, finding->change, indent, width);
+	put_words(out, check->change, indent, width);
 }
 
-static void show(struct out *out, const struct finding_list *list)
+static void show(struct out *out, const struct check_list *list)
 {
 	size_t width = width_of_output();
 	const char *group = "";
 
 	for (size_t i = 0; i < list->count; i++) {
-		const struct finding *finding = &list->all[i];
+		const struct check *check = &list->all[i];
 
-		if (strcmp(group, finding->group) != 0) {
-			group = finding->group;
+		if (strcmp(group, check->group) != 0) {
+			group = check->group;
 			if (i)
 				out_char(out, '\n');
 			out_text(out, group, strlen(group));
 			out_char(out, '\n');
 		}
 		out_literal(out, "  ");
-		put_padded(out, finding_state_name(finding->state), STATE_COLUMNS);
-		put_padded(out, finding->name, NAME_COLUMNS);
-		put_words(out, finding->found, INDENT, width);
-		show_change(out, finding, INDENT, width);
+		put_padded(out, check_state_name(check->state), STATE_COLUMNS);
+		put_padded(out, check->name, NAME_COLUMNS);
+		put_words(out, check->found, INDENT, width);
+		show_change(out, check, INDENT, width);
 	}
 }
 
-static void show_sum(struct out *out, const struct finding_list *list)
+static void show_sum(struct out *out, const struct check_list *list)
 {
 	int is_first = 1;
 
-	if (!finding_lacks(list)) {
+	if (!check_lacks(list)) {
 		out_literal(out, "\neverything basic works here\n");
 		return;
 	}
 	out_literal(out, "\nbasic mechanisms that were not seen to work here: ");
 	for (size_t i = 0; i < list->count; i++) {
-		const struct finding *finding = &list->all[i];
+		const struct check *check = &list->all[i];
 
-		if (!finding_is_lack(finding))
+		if (!check_is_lack(check))
 			continue;
 		if (!is_first)
 			out_literal(out, ", ");
 		is_first = 0;
-		out_text(out, finding->name, strlen(finding->name));
+		out_text(out, check->name, strlen(check->name));
 	}
 	out_char(out, '\n');
 }
 
-static void show_json(struct out *out, const struct finding_list *list, pid_t pid,
-		      uint64_t trials_us)
+static void show_json(struct out *out, const struct check_list *list, pid_t pid, uint64_t trials_us)
 {
 	struct json json = { .out = out };
 
@@ -157,19 +156,19 @@ static void show_json(struct out *out, const struct finding_list *list, pid_t pi
 	json_decimal(&json, "trials_ms", (double)trials_us / 1000, 3);
 	json_number(&json, "uid", geteuid());
 	json_bool(&json, "simulated", simulate_any());
-	json_bool(&json, "works", !finding_lacks(list));
+	json_bool(&json, "works", !check_lacks(list));
 	json_open(&json, "findings", '[');
 	for (size_t i = 0; i < list->count; i++) {
-		const struct finding *finding = &list->all[i];
+		const struct check *check = &list->all[i];
 
 		json_line(&json);
 		json_open(&json, NULL, '{');
-		json_string(&json, "group", finding->group);
-		json_string(&json, "name", finding->name);
-		json_string(&json, "state", finding_state_name(finding->state));
-		json_bool(&json, "basic", finding->is_basic);
-		json_string(&json, "found", finding->found);
-		json_words(&json, "change", finding->change);
+		json_string(&json, "group", check->group);
+		json_string(&json, "name", check->name);
+		json_string(&json, "state", check_state_name(check->state));
+		json_bool(&json, "basic", check->is_basic);
+		json_string(&json, "found", check->found);
+		json_words(&json, "change", check->change);
 		json_close(&json, '}');
 	}
 	json_close(&json, ']');
@@ -200,29 +199,29 @@ static int show_trials(struct out *out, char **names, int is_json)
 		[TRIAL_UNKNOWN] = "unknown", [TRIAL_FAILS] = "fails", [TRIAL_WORKS] = "works"
 	};
 	struct machine machine = { .is_filtered = doctor_is_filtered() };
-	struct finding_list list = { 0 };
+	struct check_list list = { 0 };
 	int status = CLI_FINE;
 
 	for (; *names; names++) {
 		enum trial trial = (enum trial)trial_find(*names);
 		struct trial_answer *answer = &machine.trials[trial];
 		const struct trial_row *row = trial_row(trial);
-		struct finding *finding = finding_add(&list, row->area, row->name);
-		char text[FINDING_BYTES];
+		struct check *check = check_add(&list, row->area, row->name);
+		char text[CHECK_BYTES];
 
 		trial_ask(trial, answer);
-		trials_look_one(finding, trial, &machine);
+		trials_look_one(check, trial, &machine);
 		trial_reason(trial, answer, text, sizeof(text));
 		status = answer->state == TRIAL_WORKS ? status : CLI_FAILED;
 		if (is_json)
 			continue;
 		put_padded(out, states[answer->state], STATE_COLUMNS);
 		put_words(out, text, STATE_COLUMNS, 0);
-		show_change(out, finding, STATE_COLUMNS, 0);
+		show_change(out, check, STATE_COLUMNS, 0);
 	}
 	if (is_json)
 		show_json(out, &list, 0, 0);
-	finding_list_release(&list);
+	check_list_release(&list);
 	return status;
 }
 
@@ -246,7 +245,7 @@ static int names_check(char **names, const struct options *options)
  * To see whether starting a program works, start this very command, which needs nothing of the
  * machine.
  */
-static uint64_t look(struct finding_list *list)
+static uint64_t look(struct check_list *list)
 {
 	char self[PATH_MAX], word[] = "version";
 	char *program[] = { self, word, NULL };
@@ -259,7 +258,7 @@ static uint64_t look(struct finding_list *list)
 /* CLI_FAILED where something basic is missing. */
 static int show_all(struct out *out, const struct options *options)
 {
-	struct finding_list list = { 0 };
+	struct check_list list = { 0 };
 	uint64_t trials_us = 0;
 	int err = 0, status;
 
@@ -268,7 +267,7 @@ static int show_all(struct out *out, const struct options *options)
 	else
 		trials_us = look(&list);
 	if (err) {
-		finding_list_release(&list);
+		check_list_release(&list);
 		return complain(err, "pid %u", options->pid);
 	}
 	if (options->json) {
@@ -279,8 +278,8 @@ static int show_all(struct out *out, const struct options *options)
 		if (!options->pid)
 			show_sum(out, &list);
 	}
-	status = finding_lacks(&list) ? CLI_FAILED : CLI_FINE;
-	finding_list_release(&list);
+	status = check_lacks(&list) ? CLI_FAILED : CLI_FINE;
+	check_list_release(&list);
 	return status;
 }
 

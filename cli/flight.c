@@ -223,8 +223,8 @@ static void tell_way(const struct flight *flight, const char *dir)
 	static struct out out;
 	struct trail_show show = { .options = { .dir = dir,
 						.last = LAST_BRANCHES,
-						.tid = (uint32_t)flight->live.fired.tid,
-						.pid = (uint32_t)flight->live.fired.pid },
+						.tid = (uint32_t)flight->fired.tid,
+						.pid = (uint32_t)flight->fired.pid },
 				   .out = &out };
 	int status, err;
 
@@ -241,14 +241,13 @@ static void tell_way(const struct flight *flight, const char *dir)
 
 int flight_end(struct flight *flight, const struct wm_session *session)
 {
-	flight->live = *session->live;
-	flight->live.processes = NULL;
-	return !flight->trigger || flight->live.fired.has;
+	flight->fired = session->live->fired;
+	return !flight->trigger || flight->fired.has;
 }
 
 void flight_tell(const struct flight *flight, const char *dir)
 {
-	const struct live_fired *fired = &flight->live.fired;
+	const struct live_fired *fired = &flight->fired;
 	char name[32];
 
 	if (!flight->trigger)
@@ -267,17 +266,25 @@ void flight_tell(const struct flight *flight, const char *dir)
 	tell_way(flight, dir);
 }
 
-void flight_json(struct json *json, const struct flight *flight)
+static const struct row_column columns[] = {
+	{ "trigger", ROW_TEXT, ROW_PLAIN, 0, "as given" },
+	{ "fired", ROW_BOOL, ROW_PLAIN, 0, "it came to that" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "in which process" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "in which thread" },
+	{ "signal", ROW_S64, ROW_PLAIN, 0, "by which signal; 0: none" },
+};
+const struct row_table flight_table = ROW_TABLE("on", "What --on waited for, and whether it came.",
+						columns);
+
+void flight_rows(struct rows *rows, const struct flight *flight)
 {
-	const struct live_fired *fired = &flight->live.fired;
+	const struct live_fired *fired = &flight->fired;
 
 	if (!flight->trigger)
 		return;
-	json_open(json, "on", '{');
-	json_string(json, "trigger", flight->text);
-	json_bool(json, "fired", fired->has);
-	json_number(json, "pid", (uint64_t)fired->pid);
-	json_number(json, "tid", (uint64_t)fired->tid);
-	json_number(json, "signal", (uint64_t)fired->signal);
-	json_close(json, '}');
+	rows_open(rows, &flight_table, NULL);
+	ROWS_PUT(rows, columns, row_text(flight->text), row_bool(fired->has),
+		 row_u64((uint64_t)fired->pid), row_u64((uint64_t)fired->tid),
+		 row_s64(fired->signal));
+	rows_close(rows);
 }

@@ -6,7 +6,7 @@
 #ifndef CLI_FLIGHT_H
 #define CLI_FLIGHT_H
 
-#include "cli/json.h"
+#include "read/rows/render.h"
 #include "record/trail/live.h"
 
 #include <waymark/session.h>
@@ -16,8 +16,7 @@ struct flight {
 	int signal;		   /* TRIGGER_SIGNAL: 0 is any */
 	const char *text;	   /* as given */
 	struct wm_session *watch;  /* TRIGGER_CALL: has the marker alone */
-	/* the session's, once flight_end() was called: what came, which origins there were */
-	struct live live;
+	struct live_fired fired;   /* the session's, once flight_end() was called */
 };
 
 /*
@@ -54,8 +53,9 @@ int flight_end(struct flight *flight, const struct wm_session *session);
 /* On stderr: what came, and the way to it, out of the trace in `dir`; or that it did not come. */
 void flight_tell(const struct flight *flight, const char *dir);
 
-/* As a member of an object: `on`, unless --on was not given. */
-void flight_json(struct json *json, const struct flight *flight);
+/* As a table of one row, or of none where --on was not given. */
+extern const struct row_table flight_table;
+void flight_rows(struct rows *rows, const struct flight *flight);
 
 void flight_release(struct flight *flight);
 

@@ -84,19 +84,21 @@ Test(flight, trace_is_written_once_it_has_fired)
 	cr_expect(flight_end(&flight, &session));
 }
 
-Test(flight, json_has_what_fired)
+Test(flight, rows_have_what_fired)
 {
 	static struct out out;
-	struct json json = { &out, 0 };
+	struct rows rows;
 
 	out_init(&out, -1);
-	flight_json(&json, &flight);
+	rows_begin(&rows, &out, ROWS_JSON);
+	flight_rows(&rows, &flight);
 	cr_assert_eq(flight_parse(&flight, "signal:USR1"), 0);
-	flight.live.fired = (struct live_fired){ .has = 1, .pid = 5, .tid = 6, .signal = 10 };
-	flight_json(&json, &flight);
+	flight.fired = (struct live_fired){ .has = 1, .pid = 5, .tid = 6, .signal = 10 };
+	flight_rows(&rows, &flight);
 	out_char(&out, 0);
-	cr_expect_str_eq(out.bytes, "\"on\":{\"trigger\":\"signal:USR1\",\"fired\":true,\"pid\":5,"
-				    "\"tid\":6,\"signal\":10}");
+	cr_expect_str_eq(out.bytes,
+			 "{\"on\":[\n{\"trigger\":\"signal:USR1\",\"fired\":true,\"pid\":5,"
+			 "\"tid\":6,\"signal\":10}]");
 }
 
 /* The text is the user's: a terminal obeys none of it. */

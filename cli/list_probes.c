@@ -4,7 +4,7 @@
 #include "base/out.h"
 #include "cli/cli.h"
 #include "cli/list.h"
-#include "cli/outcome.h"
+#include "cli/findings.h"
 #include "record/probe/listing.h"
 #include "target/code/probe_place.h"
 
@@ -245,7 +245,6 @@ int list_probes(struct spec_list *specs, const char *const *files, size_t file_c
 		.fault = take_fault,
 		.data = &printed,
 	};
-	char why[256] = "";
 	int err;
 
 	if (!printed.out)
@@ -259,7 +258,7 @@ int list_probes(struct spec_list *specs, const char *const *files, size_t file_c
 	free(printed.out);
 	if (err && err != -EPIPE)
 		printed.status = complain(err, "writing the list");
-	if (!printed.status && outcome_unmatched(specs, &listing.names, 0, why, sizeof(why)))
+	if (!printed.status && findings_unmatched(specs, &listing.names, 0))
 		printed.status = CLI_FAILED;
 	name_list_release(&listing.names);
 	return printed.status;

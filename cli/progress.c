@@ -5,14 +5,17 @@
 #include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/flight.h"
-#include "cli/json.h"
-#include "cli/origins.h"
-#include "cli/outcome.h"
-#include "cli/outcome_watch.h"
+#include "cli/findings.h"
+#include "cli/watch_counts.h"
+#include "record/probe/probes.h"
+#include "record/session/session.h"
 #include "record/trail/live.h"
+#include "record/watch/watches.h"
 #include "target/process/ticks.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -118,8 +121,15 @@ static void sum_up_kept(const struct live *live)
 	fputc('\n', stderr);
 }
 
-static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status)
+static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status,
+			 const struct live *live)
 {
+	static const char *const ways[ORIGINS] = {
+		[ORIGIN_PT] = "by Intel PT",
+		[ORIGIN_BTS] = "by branch trace store",
+		[ORIGIN_SOFT] = "by translation",
+		[ORIGIN_STEP] = "by single steps",
+	};
 	char blocks[32], instructions[32], lost[32], before[32], unwritten[32];
 
 	fprintf(stderr, "waymark: recorded %s block%s, %s instruction%s, of %u thread%s",
@@ -130,15 +140,15 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 		status->trail_threads == 1 ? "" : "s");
 	if (status->trail_processes > 1)
 		fprintf(stderr, " of %u processes", status->trail_processes);
-	fprintf(stderr, " %s in %.2f s", progress->trail_way,
+	fprintf(stderr, " %s in %.2f s", ways[live->origin],
 		(double)progress_elapsed_ns(progress) / 1e9);
 	if (status->trail_lost)
 		fprintf(stderr, "; of these blocks %s%s were overwritten",
-			progress->live->keeps ? "" : "the first ",
+			live->keeps ? "" : "the first ",
 			quantity_show_count(status->trail_lost, lost, sizeof(lost)));
-	if (progress->live->overwritten)
+	if (live->overwritten)
 		fprintf(stderr, "; %s blocks before them were overwritten",
-			quantity_show_count(progress->live->overwritten, before, sizeof(before)));
+			quantity_show_count(live->overwritten, before, sizeof(before)));
 	if (status->trail_unwritten)
 		fprintf(stderr, "; of these blocks %s are not in the trace",
 			quantity_show_count(status->trail_unwritten, unwritten, sizeof(unwritten)));
@@ -146,8 +156,8 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 		fprintf(stderr, ", and nothing of %u thread%s", status->trail_unwritten_threads,
 			status->trail_unwritten_threads == 1 ? "" : "s");
 	fputc('\n', stderr);
-	if (progress->live->keeps)
-		sum_up_kept(progress->live);
+	if (live->keeps)
+		sum_up_kept(live);
 }
 
 static void sum_up_events(const struct progress *progress, const struct wm_session_status *status,
@@ -183,59 +193,134 @@ static void sum_up_events(const struct progress *progress, const struct wm_sessi
 }
 
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
-		     const char *dir, enum wm_policy policy, uint64_t crowded_out)
+		     const struct live *live, const char *dir, enum wm_policy policy,
+		     uint64_t crowded_out)
 {
 	if (status->trail_processes)
-		sum_up_trail(progress, status);
+		sum_up_trail(progress, status, live);
 	if (!status->trail_processes || status->processes_ever)
 		sum_up_events(progress, status, policy, crowded_out);
 	complain_words("waymark: the trace is in %s", dir);
 	fputc('\n', stderr);
 }
 
-int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
-			 const char *dir, int exit_status, const char *error,
-			 const struct probes *probes, const struct unrecorded_list *unrecorded,
-			 const struct watched_list *watched, const struct flight *flight)
-{
-	static struct out out;
-	struct json json = { &out, 0 };
+/* ---- for programs ---- */
 
-	out_init(&out, STDOUT_FILENO);
-	json_open(&json, NULL, '{');
-	json_string(&json, "dir", dir);
-	json_number(&json, "recorded", status->recorded);
-	json_number(&json, "discarded", status->discarded);
-	json_number(&json, "bytes", status->bytes);
-	json_decimal(&json, "seconds", (double)progress_elapsed_ns(progress) / 1e9, 6);
-	json_number(&json, "processes", status->processes_ever);
-	json_number(&json, "markers", status->markers);
-	json_number(&json, "sites", status->sites);
-	json_number(&json, "refused", status->refused);
-	if (status->trail_processes) {
-		json_open(&json, "trail", '{');
-		origins_json(&json, &flight->live);
-		json_number(&json, "blocks", status->trail_blocks);
-		json_number(&json, "overwritten", status->trail_lost);
-		json_number(&json, "unwritten", status->trail_unwritten);
-		json_number(&json, "unwritten_threads", status->trail_unwritten_threads);
-		json_number(&json, "overwritten_before", flight->live.overwritten);
-		json_number(&json, "instructions", status->trail_instructions);
-		json_number(&json, "threads", status->trail_threads);
-		json_number(&json, "processes", status->trail_processes);
-		json_number(&json, "unfollowed", status->trail_unfollowed);
-		json_number(&json, "kept", flight->live.kept);
-		json_number(&json, "unkept", flight->live.unkept);
-		json_number(&json, "words_bytes", status->trail_words_bytes);
-		json_close(&json, '}');
+static struct out out;
+static struct rows rows;
+static char *kept; /* of the object, what `out` has no room for */
+static size_t kept_bytes;
+
+static ssize_t keep(int fd, const void *bytes, size_t count)
+{
+	char *more = realloc(kept, kept_bytes + count);
+
+	(void)fd;
+	if (!more) {
+		errno = ENOMEM;
+		return -1;
 	}
-	flight_json(&json, flight);
-	json_number(&json, "status", (uint64_t)exit_status);
-	json_words(&json, "error", error);
-	outcome_json(&json, probes);
-	outcome_unrecorded_json(&json, unrecorded);
-	outcome_watches_json(&json, watched);
-	json_close(&json, '}');
-	out_char(&out, '\n');
+	kept = more;
+	memcpy(kept + kept_bytes, bytes, count);
+	kept_bytes += count;
+	return (ssize_t)count;
+}
+
+static const struct row_column recording_columns[] = {
+	{ "dir", ROW_TEXT, ROW_PLAIN, 0, "the trace's folder" },
+	{ "recorded", ROW_U64, ROW_COUNT, 0, "events in the trace" },
+	{ "discarded", ROW_U64, ROW_COUNT, 0, "events that were lost" },
+	{ "bytes", ROW_U64, ROW_BYTES, 0, "of events" },
+	{ "seconds", ROW_DOUBLE, ROW_PLAIN, 0, "how long it took" },
+	{ "processes", ROW_U64, ROW_COUNT, 0, "that took part" },
+	{ "markers", ROW_U64, ROW_COUNT, 0, "markers, functions and probes that were armed" },
+	{ "sites", ROW_U64, ROW_COUNT, 0, "that were armed" },
+	{ "refused", ROW_U64, ROW_COUNT, 0, "sites that were refused" },
+	{ "places", ROW_U64, ROW_COUNT, 0, "in code that the specs named, also refused ones" },
+	{ "unwatched", ROW_U64, ROW_COUNT, 0, "processes that came later, and lack a watch" },
+};
+const struct row_table recording_table = ROW_TABLE(
+	"recording", "What waymark record --json begins with.", recording_columns);
+
+static const struct row_column trail_columns[] = {
+	{ "origin", ROW_TEXT, ROW_PLAIN, 0, "pt, bts, soft or step" },
+	{ "blocks", ROW_U64, ROW_COUNT, 0, "recorded" },
+	{ "instructions", ROW_U64, ROW_COUNT, 0, "in them" },
+	{ "threads", ROW_U64, ROW_COUNT, 0, "with a trail" },
+	{ "processes", ROW_U64, ROW_COUNT, 0, "with a trail" },
+	{ "overwritten", ROW_U64, ROW_COUNT, 0, "of the blocks, by a flight recorder" },
+	{ "overwritten_before", ROW_U64, ROW_COUNT, 0, "others before them, by trail/soft/" },
+	{ "unwritten", ROW_U64, ROW_COUNT, 0, "of the blocks, that the folder did not take" },
+	{ "unwritten_threads", ROW_U64, ROW_COUNT, 0, "of which the folder has nothing" },
+	{ "unfollowed", ROW_U64, ROW_COUNT, 0, "children that went on unrecorded" },
+	{ "kept", ROW_U64, ROW_COUNT, 0, "hits of watches up to which it was kept, at most" },
+	{ "unkept", ROW_U64, ROW_COUNT, 0, "further hits, up to which it was not" },
+	{ "words", ROW_U64, ROW_BYTES, 0, "that trail/soft/ wrote for the blocks" },
+};
+const struct row_table recorded_trail_table = ROW_TABLE("trail", "The trail of a recording.",
+							trail_columns);
+
+static const struct row_column end_columns[] = {
+	{ "status", ROW_U64, ROW_PLAIN, 0, "the exit status" },
+	{ "error", ROW_TEXT, ROW_PLAIN, 0, "why the recording failed; null: it did not" },
+};
+static const struct row_table end_table = ROW_TABLE(
+	"recording_end", "What waymark record --json ends with.", end_columns);
+
+static void trail_rows(const struct wm_session_status *status, const struct live *live)
+{
+	rows_open(&rows, &recorded_trail_table, NULL);
+	ROWS_PUT(&rows, trail_columns, row_text(origin_name(live->origin)),
+		 row_u64(status->trail_blocks), row_u64(status->trail_instructions),
+		 row_u64(status->trail_threads), row_u64(status->trail_processes),
+		 row_u64(status->trail_lost), row_u64(live->overwritten),
+		 row_u64(status->trail_unwritten), row_u64(status->trail_unwritten_threads),
+		 row_u64(status->trail_unfollowed), row_u64(live->kept), row_u64(live->unkept),
+		 row_u64(status->trail_words_bytes));
+	rows_close(&rows);
+}
+
+void progress_json(const struct progress *progress, const struct wm_session_status *status,
+		   const struct wm_session *session, const char *dir, const struct flight *flight,
+		   const struct findings *findings)
+{
+	static const struct watched_list none;
+	const struct watched_list *watched = session ? session->watched : &none;
+	const struct row_value recording[] = {
+		row_text(dir),
+		row_u64(status->recorded),
+		row_u64(status->discarded),
+		row_u64(status->bytes),
+		row_double((double)progress_elapsed_ns(progress) / 1e9),
+		row_u64(status->processes_ever),
+		row_u64(status->markers),
+		row_u64(status->sites),
+		row_u64(status->refused),
+		row_u64(session ? session->probes->wanted : 0),
+		row_u64(watched->unwatched),
+	};
+
+	out_init(&out, -1);
+	out.write = keep;
+	rows_begin(&rows, &out, ROWS_JSON);
+	rows_record(&rows, &recording_table, recording);
+	if (status->trail_processes)
+		trail_rows(status, session->live);
+	flight_rows(&rows, flight);
+	findings_rows(&rows, findings);
+	watches_rows(&rows, watched);
+}
+
+int progress_json_end(int exit_status, const char *error)
+{
+	const struct row_value end[] = { row_u64((uint64_t)exit_status), row_words(error) };
+	int err;
+
+	rows_record(&rows, &end_table, end);
+	err = rows_end(&rows);
+	if (err)
+		return err;
+	out_init(&out, STDOUT_FILENO);
+	out_text(&out, kept, kept_bytes);
 	return out_flush(&out);
 }

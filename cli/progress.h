@@ -3,28 +3,20 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
-#include "record/probe/probes.h"
-
+#include "record/session/findings.h"
 #include "record/session/patience.h"
-#include "record/watch/watches.h"
 
 #include <stdint.h>
 #include <waymark/session.h>
 
 struct flight;
-struct probes;
-struct unrecorded_list;
+struct live;
 
 struct progress {
 	int shown;  /* a line is on the terminal */
 	int wanted; /* stderr is a terminal */
 	uint64_t began_ns, last_ns, last_events;
 	double rate; /* events a second, smoothed */
-	/*
-	 * for the closing words of a trail: how it was recorded, origins_way(); and what came of it
-	 */
-	const char *trail_way;
-	const struct live *live;
 };
 
 void progress_begin(struct progress *progress);
@@ -51,15 +43,18 @@ uint64_t progress_elapsed_ns(const struct progress *progress);
  * losses where some were `crowded_out`, for want of room.
  */
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
-		     const char *dir, enum wm_policy policy, uint64_t crowded_out);
+		     const struct live *live, const char *dir, enum wm_policy policy,
+		     uint64_t crowded_out);
 
 /*
- * The same for programs, one JSON object on stdout, with what became of the places that were to be
- * probed. `error` is in words, "" for none. Returns 0 or -errno of writing it.
+ * The same for programs, one JSON object, with all findings. progress_json() keeps in memory what
+ * the session knows (NULL: nothing); once the session is closed and the exit status is known,
+ * progress_json_end() prints it on stdout. `error` is in words, "" for none. Returns 0 or -errno of
+ * writing it.
  */
-int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
-			 const char *dir, int exit_status, const char *error,
-			 const struct probes *probes, const struct unrecorded_list *unrecorded,
-			 const struct watched_list *watched, const struct flight *flight);
+void progress_json(const struct progress *progress, const struct wm_session_status *status,
+		   const struct wm_session *session, const char *dir, const struct flight *flight,
+		   const struct findings *findings);
+int progress_json_end(int exit_status, const char *error);
 
 #endif

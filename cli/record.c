@@ -3,20 +3,16 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/compress.h"
+#include "cli/findings.h"
 #include "cli/guardian.h"
-#include "cli/origins.h"
-#include "cli/outcome.h"
-#include "cli/outcome_kernel.h"
-#include "cli/outcome_watch.h"
 #include "cli/progress.h"
 #include "cli/record_options.h"
 #include "cli/tree.h"
-#include "cli/watch_stop.h"
+#include "cli/watch_counts.h"
 #include "record/perf/descriptors.h"
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
 #include "record/session/session.h"
-#include "record/session/unrecorded.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
 #include "record/watch/watches.h"
@@ -48,9 +44,7 @@ struct recording {
 	struct guardian guardian;
 	struct progress progress;
 	struct child child;
-	struct probes probes;		   /* of the session, once it is closed; for --json */
-	struct unrecorded_list unrecorded; /* likewise */
-	struct watched_list watched;
+	struct findings findings;
 	int error;	   /* what ended the recording early */
 	char why[1200];	   /* in words, for --json */
 	uint64_t alive_ns; /* --wait-all: when a process was recorded last */
@@ -92,6 +86,20 @@ static int is_all_refused(struct wm_session *session)
 }
 
 /*
+ * Whether what a spec of a running process lacks may come with a module that is loaded later: its
+ * module is not there, or it is a glob that is not of a module that is.
+ */
+static int may_come(const struct spec *spec)
+{
+	const char *module = spec->request ? spec->request->module : NULL;
+	int error = spec_missing(spec);
+
+	return error == -WM_E_NO_MODULE ||
+	       (spec_is_glob(spec) && (!module || code_is_glob(module)) &&
+		(error == -WM_E_NO_MARKER || error == -WM_E_NO_FUNCTION || error == -WM_E_NO_USDT));
+}
+
+/*
  * Of a running process all is there to be seen, except what a module may bring later. Whether all
  * that is missing may come, which is said then.
  */
@@ -102,7 +110,7 @@ static int await_modules(struct recording *recording)
 	if (recording->options->is_default || recording->flight.watch)
 		return 0;
 	for (size_t i = 0; i < specs->count; i++)
-		if (spec_missing(&specs->all[i]) && !outcome_may_come(&specs->all[i]))
+		if (spec_missing(&specs->all[i]) && !may_come(&specs->all[i]))
 			return 0;
 	for (size_t i = 0; i < specs->count; i++) {
 		int error = spec_missing(&specs->all[i]);
@@ -116,18 +124,33 @@ static int await_modules(struct recording *recording)
 	return 1;
 }
 
-/* Returns how many specs came to nothing. */
-static size_t complain_unmatched(struct recording *recording)
+/* Add the specs that came to nothing. */
+static void add_unmatched(const struct recording *recording, struct findings *list)
+{
+	const struct wm_session *session = recording->flight.watch ? recording->flight.watch
+								   : recording->session;
+
+	/* an interrupted plan's outcome is unknown */
+	if (!patience_is_over(recording->session))
+		spec_findings(session->specs, session->names, 1, list);
+}
+
+static int has_unmatched(const struct recording *recording)
+{
+	struct findings list = { 0 };
+	int has;
+
+	add_unmatched(recording, &list);
+	has = findings_failure(&list) != NULL;
+	findings_release(&list);
+	return has;
+}
+
+/* Print what was found since number `first`. */
+static void print_findings(struct recording *recording, size_t first)
 {
 	progress_clear(&recording->progress);
-	if (patience_is_over(recording->session))
-		return 0; /* its outcome is unknown */
-	if (recording->flight.watch)
-		return outcome_unmatched(recording->flight.watch->specs,
-					 recording->flight.watch->names, 1, recording->why,
-					 sizeof(recording->why));
-	return outcome_unmatched(recording->session->specs, recording->session->names, 1,
-				 recording->why, sizeof(recording->why));
+	findings_print(&recording->findings, first, recording->options->verbose);
 }
 
 /* Whether of all the places that could be had by their code none could be armed in any process. */
@@ -139,63 +162,6 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 	snprintf(recording->why, sizeof(recording->why), "%s", wm_error_text(-WM_E_ALL_REFUSED));
 	complain(-WM_E_ALL_REFUSED, NULL);
 	return 1;
-}
-
-static void complain_unfollowed(const struct recording *recording, const struct live_counts *counts)
-{
-	const struct natives *natives = &recording->session->live->natives;
-	uint64_t rest = counts->unfollowed;
-
-	for (int why = 0; why < ENGINE_UNFOLLOWEDS; why++) {
-		uint32_t count = natives->unfollowed[why];
-
-		if (count)
-			fprintf(stderr, "waymark: %u child process%s went on unrecorded: %s\n",
-				count, count == 1 ? "" : "es",
-				native_unfollowed_words((enum engine_unfollowed)why));
-		rest -= count < rest ? count : rest;
-	}
-	if (!rest)
-		return;
-	fprintf(stderr,
-		"waymark: %llu child process%s went on unrecorded: ", (unsigned long long)rest,
-		rest == 1 ? "" : "es");
-	if (counts->processes >= counts->followed_max)
-		fprintf(stderr,
-			"at most %u processes are followed at a time; run fewer at once, "
-			"or see \"CHILDREN\" in waymark-trail(7) for other causes\n",
-			counts->followed_max);
-	else if (recording->options->pid_count && recording->session->live->origin == ORIGIN_SOFT)
-		fputs("trail/soft/ follows no children of a program that was running before; "
-		      "launch it, or use trail/step/\n",
-		      stderr);
-	else
-		fputs("\"CHILDREN\" in waymark-trail(7) has the causes\n", stderr);
-}
-
-static void complain_trails(const struct recording *recording)
-{
-	struct live_counts counts;
-
-	live_counts(recording->session, &counts);
-	if (counts.foreign)
-		fprintf(stderr,
-			"waymark: %u process%s executed a program that is not x86-64; the trail ends there\n",
-			counts.foreign, counts.foreign == 1 ? "" : "es");
-	if (counts.privileged)
-		fprintf(stderr,
-			"waymark: %llu process%s executed a program that gains rights; the trail ends there\n",
-			(unsigned long long)counts.privileged, counts.privileged == 1 ? "" : "es");
-	if (counts.unfollowed)
-		complain_unfollowed(recording, &counts);
-	if (counts.untrapped)
-		fprintf(stderr,
-			"waymark: %llu process%s ignored SIGTRAP; now it would end %s: %s\n",
-			(unsigned long long)counts.untrapped, counts.untrapped == 1 ? "" : "es",
-			counts.untrapped == 1 ? "it" : "them",
-			counts.untrapped_error == -WM_E_SECCOMP
-				? "its system calls are filtered"
-				: wm_error_text(counts.untrapped_error));
 }
 
 static int take_in(struct recording *recording)
@@ -264,22 +230,14 @@ static int set_up(struct recording *recording)
 	progress_clear(&recording->progress);
 	if (err)
 		return fail(recording, err);
-	origins_tell(recording->session, options->verbose);
-	outcome_ways(recording->session);
-	outcome_unclaimed(recording->session);
-	outcome_clock();
-	outcome_waiting(recording->session);
-	outcome_kernel(recording->session);
-	watch_stops_complain(recording->session);
-	if (!options->command && !await_modules(recording) && complain_unmatched(recording)) {
-		if (options->verbose || recording->session->probes->refusals.count > 1)
-			outcome_refusals(recording->session, options->verbose);
+	session_findings(recording->session, 0, &recording->findings);
+	print_findings(recording, 0);
+	if (options->command)
+		return 0;
+	if (!await_modules(recording) && has_unmatched(recording))
 		return recording->error = -WM_E_NO_MARKER;
-	}
-	if (!options->command && is_all_refused(recording->session)) {
-		outcome_refusals(recording->session, options->verbose);
+	if (is_all_refused(recording->session))
 		return fail(recording, -WM_E_ALL_REFUSED);
-	}
 	return 0;
 }
 
@@ -394,36 +352,28 @@ static void remove_trace(const char *dir, int had_dir)
 	closedir(list);
 }
 
-/* The session ends here, except for the report of its probes. */
-static void close_session(struct recording *recording)
+/* The session ends here; what is to be printed of it as JSON is kept. */
+static void close_session(struct recording *recording, const struct wm_session_status *status)
 {
-	if (recording->session) {
-		recording->probes = *recording->session->probes;
-		*recording->session->probes = (struct probes){ 0 };
-		recording->unrecorded = *recording->session->unrecorded;
-		*recording->session->unrecorded = (struct unrecorded_list){ 0 };
-		recording->watched = *recording->session->watched;
-		*recording->session->watched = (struct watched_list){ 0 };
-	}
+	const struct finding *failure = findings_failure(&recording->findings);
+
+	if (failure && !recording->why[0])
+		snprintf(recording->why, sizeof(recording->why), "%s: %s", failure->subject,
+			 failure->text);
+	if (recording->options->json)
+		progress_json(&recording->progress, status, recording->session,
+			      recording->options->dir, &recording->flight, &recording->findings);
+	findings_release(&recording->findings);
 	wm_session_close(recording->session);
 	flight_release(&recording->flight);
 	guardian_release(&recording->guardian);
 }
 
 /* Returns the exit status: `result`, or that of a failure to write. */
-static int sum_up_json(struct recording *recording, const struct wm_session_status *status,
-		       int result)
+static int sum_up_json(const struct recording *recording, int result)
 {
-	int err = 0;
+	int err = recording->options->json ? progress_json_end(result, recording->why) : 0;
 
-	if (recording->options->json)
-		err = progress_sum_up_json(&recording->progress, status, recording->options->dir,
-					   result, recording->why, &recording->probes,
-					   &recording->unrecorded, &recording->watched,
-					   &recording->flight);
-	probes_release(&recording->probes);
-	unrecorded_release(&recording->unrecorded);
-	watched_list_release(&recording->watched);
 	return err ? complain(err, "standard output") : result;
 }
 
@@ -448,38 +398,25 @@ static int finish(struct recording *recording, int had_dir)
 	const struct record_options *options = recording->options;
 	int err = wm_session_stop(recording->session), result = CLI_FINE;
 	int has_trace = flight_end(&recording->flight, recording->session);
-	size_t unwatched;
+	size_t first = recording->findings.count;
 
 	progress_clear(&recording->progress);
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status_get(recording->session, &status);
-	recording->progress.trail_way = origins_way(recording->session->live);
-	recording->progress.live = recording->session->live;
 	if (has_trace)
-		progress_sum_up(&recording->progress, &status, options->dir,
+		progress_sum_up(&recording->progress, &status, recording->session->live,
+				options->dir,
 				recording->error ? WM_POLICY_DISCARD : options->session.policy,
 				recording->error ? 0 : session_crowded_out(recording->session));
-	origins_tell_natives(recording->session->live);
-	origins_tell_losses(recording->session->live);
-	outcome_ambiguous(recording->session);
-	outcome_refusals(recording->session, options->verbose);
-	outcome_unstoppable(recording->session->probes, options->verbose);
-	outcome_foreign(recording->session->probes, options->verbose);
-	outcome_unrecorded(recording->session->unrecorded);
-	outcome_watches(recording->session->watched);
-	outcome_kernel_end(recording->session);
-	unwatched = recording->error ? 0 : outcome_unwatched(recording->session);
-	complain_trails(recording);
-	if (recording->session->probes->refusals.has_markers && !options->verbose &&
-	    wm_session_detail(recording->session)[0]) {
-		complain_words("waymark: refused last: %s", wm_session_detail(recording->session));
-		fputc('\n', stderr);
-	}
-	if (complain_unmatched(recording) || unwatched || recording->error ||
+	watches_print(recording->session->watched);
+	session_findings(recording->session, 1, &recording->findings);
+	add_unmatched(recording, &recording->findings);
+	print_findings(recording, first);
+	if (findings_failure(&recording->findings) || recording->error ||
 	    complain_unarmed(recording, &status))
 		result = CLI_FAILED;
-	close_session(recording);
+	close_session(recording, &status);
 	if (!has_trace)
 		remove_trace(options->dir, had_dir);
 	flight_tell(&recording->flight, options->dir);
@@ -491,7 +428,25 @@ static int finish(struct recording *recording, int had_dir)
 		result = 128 + SIGINT;
 	if (has_trace && options->compress && compress_recorded(options->dir) && result == CLI_FINE)
 		result = CLI_FAILED;
-	return sum_up_json(recording, &status, result);
+	return sum_up_json(recording, result);
+}
+
+/* Nothing could be recorded, as nothing matched or all was refused: which, and why. */
+static void add_refused(struct recording *recording)
+{
+	size_t first = recording->findings.count,
+	       refused = recording->session->probes->refusals.count;
+
+	if (recording->error == -WM_E_NO_MARKER) {
+		add_unmatched(recording, &recording->findings);
+		print_findings(recording, first);
+		first = recording->findings.count;
+	}
+	probe_findings(recording->session, &recording->findings);
+	/* a single one is the reason that is printed already */
+	if (recording->error == -WM_E_ALL_REFUSED ||
+	    (recording->error == -WM_E_NO_MARKER && (recording->options->verbose || refused > 1)))
+		print_findings(recording, first);
 }
 
 /* It did not come to recording: nothing may be left behind, neither a program nor a folder. */
@@ -500,8 +455,6 @@ static int give_up(struct recording *recording, int had_dir)
 	struct wm_session_status status = { .size = sizeof(status) };
 	int has_trace = recording->session && recording->session->dir;
 
-	if (recording->session)
-		status.refused = recording->session->refused;
 	if (recording->child.pid) {
 		kill(recording->child.pid, SIGKILL);
 		/* who steps through it sees it end before we do */
@@ -509,10 +462,14 @@ static int give_up(struct recording *recording, int had_dir)
 		while (!child_reap(&recording->child, 0))
 			;
 	}
-	close_session(recording);
+	if (recording->session) {
+		status.refused = recording->session->refused;
+		add_refused(recording);
+	}
+	close_session(recording, &status);
 	if (has_trace || recording->options->made_dir)
 		remove_trace(recording->options->dir, had_dir);
-	return sum_up_json(recording, &status, CLI_FAILED);
+	return sum_up_json(recording, CLI_FAILED);
 }
 
 static int run(const struct record_options *options)

@@ -214,10 +214,13 @@ static void put_unrecorded(struct json *json, const struct tsdl *meta)
 
 static void put_watches(struct json *json, const struct report_watches *watches)
 {
-	json_open(json, "watches", '[');
+	struct rows rows = { .out = json->out, .format = ROWS_JSON, .follows = json->follows };
+
+	rows_open(&rows, &watch_table, NULL);
 	for (size_t i = 0; i < watches->count; i++)
-		watch_counts_json(&watches->all[i].watched, watches->all[i].unproven, json);
-	json_close(json, ']');
+		watch_row(&rows, &watches->all[i].watched, watches->all[i].unproven);
+	rows_close(&rows);
+	json->follows = 1;
 }
 
 static void put_damage(struct json *json, const struct trace_reader *reader)

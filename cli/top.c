@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/child.h"
 #include "cli/cli.h"
-#include "cli/outcome.h"
+#include "cli/findings.h"
 #include "cli/top_options.h"
 #include "cli/top_proc.h"
 #include "cli/top_screen.h"
@@ -339,7 +339,6 @@ static int finish(struct top *top, int err)
 	struct wm_session *session = top->recorded.session;
 	int stopped = wm_session_stop(session), result = CLI_FINE;
 	const char *detail = wm_session_detail(session);
-	char why[256] = "";
 	int reads = !err;
 
 	err = err ? err : stopped;
@@ -358,8 +357,7 @@ static int finish(struct top *top, int err)
 		result = top->has_output_failed && !stopped
 				 ? complain(err, "the output")
 				 : complain(err, *detail ? "%s" : NULL, detail);
-	else if (top->options->spec_count &&
-		 outcome_unmatched(session->specs, session->names, 1, why, sizeof(why)))
+	else if (top->options->spec_count && findings_unmatched(session->specs, session->names, 1))
 		result = CLI_FAILED;
 	return top_session_end(&top->recorded, result);
 }

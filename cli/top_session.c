@@ -2,8 +2,7 @@
 #include "cli/top_session.h"
 
 #include "cli/cli.h"
-#include "cli/outcome.h"
-#include "cli/outcome_watch.h"
+#include "cli/findings.h"
 #include "cli/output.h"
 #include "cli/top_screen.h"
 #include "cli/tree.h"
@@ -240,7 +239,7 @@ static void name_what(struct top_session *recorded, const struct top_options *op
 int top_session_begin(struct top_session *recorded, const struct top_options *options)
 {
 	unsigned int wanted = options->spec_count ? 0 : defaults_permitted(recorded, options);
-	char why[256] = "";
+	struct findings findings = { 0 };
 	int starts, err;
 
 	name_what(recorded, options);
@@ -273,10 +272,11 @@ int top_session_begin(struct top_session *recorded, const struct top_options *op
 			       options->command[0]);
 		fputc('\n', stderr);
 	}
-	outcome_waiting(recorded->session);
+	watch_findings(recorded->session, 0, &findings);
+	findings_print(&findings, 0, 0);
+	findings_release(&findings);
 	if (options->spec_count && !options->command &&
-	    outcome_unmatched(recorded->session->specs, recorded->session->names, 1, why,
-			      sizeof(why))) {
+	    findings_unmatched(recorded->session->specs, recorded->session->names, 1)) {
 		wm_session_close(recorded->session);
 		return CLI_FAILED;
 	}

@@ -4,7 +4,8 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/outcome_watch.h"
+#include "cli/findings.h"
+#include "cli/watch_counts.h"
 #include "base/quantity.h"
 #include "cli/tree.h"
 #include "cli/watch_hit.h"
@@ -95,6 +96,7 @@ struct watching {
 	int error;
 	int unwritten; /* the error by which standard output takes no more; 0: it does */
 	char why[1200];
+	struct findings findings;
 };
 
 /* ---- the command line ---- */
@@ -391,9 +393,8 @@ static int set_up(struct watching *watching)
 		err = wm_session_start(watching->session);
 	if (err)
 		return fail(watching, err);
-	outcome_waiting(watching->session);
-	if (!options->json)
-		outcome_ways(watching->session);
+	watch_findings(watching->session, 0, &watching->findings);
+	findings_print(&watching->findings, 0, 0);
 	return 0;
 }
 
@@ -433,6 +434,7 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 {
 	static struct out out;
 	struct json json = { &out, 0 };
+	struct rows rows = { .out = &out, .format = ROWS_JSON, .follows = 1 };
 
 	out_init(&out, STDOUT_FILENO);
 	json_open(&json, NULL, '{');
@@ -447,7 +449,9 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 		writers_history_json(watching->table, watching->began_ns, &json);
 	}
 	if (watching->session)
-		outcome_watches_json(&json, watching->session->watched);
+		watches_rows(&rows, watching->session->watched);
+	findings_rows(&rows, &watching->findings);
+	json.follows = 1;
 	json_number(&json, "status", (uint64_t)result);
 	json_words(&json, "error", watching->why);
 	json_close(&json, '}');
@@ -468,7 +472,7 @@ static void sum_up(struct watching *watching, const struct wm_session_status *st
 		writers_history(watching->table, watching->began_ns, stdout);
 	}
 	push_out(watching);
-	outcome_watches(watching->session->watched);
+	watches_print(watching->session->watched);
 	if (status->discarded)
 		fprintf(stderr, "waymark: %s hits found no room in the buffer, and are lost\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)));
@@ -488,6 +492,7 @@ static int finish(struct watching *watching)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	int err = wm_session_stop(watching->session), result = CLI_FINE;
+	size_t first;
 
 	if (!err)
 		err = hits_take(watching, 1);
@@ -499,7 +504,10 @@ static int finish(struct watching *watching)
 	if (watching->unwritten &&
 	    watching->unwritten != -EPIPE) /* else the reader has closed the pipe */
 		result = complain(watching->unwritten, "standard output");
-	if (watching->error || outcome_unwatched(watching->session))
+	first = watching->findings.count;
+	watch_findings(watching->session, 1, &watching->findings);
+	findings_print(&watching->findings, first, 0);
+	if (watching->error || findings_failure(&watching->findings))
 		result = CLI_FAILED;
 	child_wait(&watching->child);
 	if (watching->child.status && result == CLI_FINE)
@@ -531,6 +539,7 @@ static int run(const struct options *options)
 	writers_free(watching.table);
 	watch_wheres_free(watching.wheres);
 	wm_session_close(watching.session);
+	findings_release(&watching.findings);
 	return status;
 }
 

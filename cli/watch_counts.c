@@ -4,6 +4,8 @@
 #include "cli/cli.h"
 #include "base/quantity.h"
 
+#include <stddef.h>
+#include <string.h>
 #include <waymark/error.h>
 
 #define COUNT_BYTES 32
@@ -161,77 +163,130 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 		tell_follow(to, watched, margin);
 }
 
-static void put_follow(struct json *json, const struct watched_spec *watched)
-{
-	const struct watch_follows *follow = &watched->counts.follow;
-
-	json_open(json, "follow", '{');
-	json_number(json, "pointers", watched->pointers);
-	json_number(json, "moves", follow->moves);
-	json_number(json, "exposed", follow->exposed);
-	json_number(json, "unseen", follow->unseen);
-	json_number(json, "astray", follow->astray);
-	json_number(json, "unplaced", follow->unplaced);
-	json_number(json, "waits", watched->waits);
-	json_close(json, '}');
-}
-
-static void put_frames(struct json *json, const struct watch_frames *frames)
-{
-	json_open(json, "frames", '{');
-	json_number(json, "entered", frames->entered);
-	json_number(json, "watched", frames->watched);
-	json_number(json, "busy", frames->busy);
-	json_number(json, "late", frames->late);
-	json_number(json, "unended", frames->unended);
-	json_number(json, "over", frames->over);
-	json_number(json, "outside", frames->outside);
-	json_number(json, "unsure", frames->unsure);
-	json_close(json, '}');
-}
-
-void watch_counts_json(const struct watched_spec *watched, int unproven, struct json *json)
-{
-	const struct watch_counts *counts = &watched->counts;
-
-	json_open(json, NULL, '{');
-	json_string(json, "spec", watched->text);
-	json_number(json, "address", watched->address);
-	json_number(json, "bytes", watched->bytes);
-	json_number(json, "registers", watched->pieces);
-	json_number(json, "threads", watched->threads);
-	if (unproven && !counts->hits)
-		json_null(json, "hits");
-	else
-		json_number(json, "hits", counts->hits);
-	json_number(json, "taken", counts->taken);
-	json_number(json, "filtered", counts->filtered);
-	json_number(json, "counted", counts->counted);
-	json_number(json, "missed", counts->missed);
-	json_number(json, "starved", counts->starved);
-	json_number(json, "late", counts->late);
-	json_number(json, "dropped", counts->dropped);
-	json_number(json, "own", counts->own);
-	json_number(json, "masked", counts->masked);
-	json_number(json, "inexact", counts->inexact);
-	json_number(json, "uncertain", counts->uncertain);
-	json_number(json, "uncertain_filtered", counts->uncertain_filtered);
-	json_number(json, "shared", counts->shared);
-	json_number(json, "uncovered_ns", watched->uncovered_ns);
-	json_number(json, "children", watched->children);
-	json_number(json, "unknown", counts->unknown);
-	json_number(json, "processes", watched->processes);
-	json_string(json, "way", watched->outside ? "outside" : "inside");
-	json_string(json, "why", watched->why ? wm_error_text(watched->why) : "");
-	if (watched->is_local)
-		put_frames(json, &counts->frames);
-	if (watched->pointers)
-		put_follow(json, watched);
-	json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
-	if (watched->until_realtime_ns) {
-		json_number(json, "changed_ns", watched->until_realtime_ns);
-		json_number(json, "gap_ns", watched->gap_ns);
-		json_bool(json, "stopped", watched->was_stopped);
+#define COUNT(name, meaning)                                                                       \
+	{                                                                                          \
+		name, ROW_U64, ROW_COUNT, 0, meaning                                               \
 	}
-	json_close(json, '}');
+
+/* From "hits" on, struct watch_counts as it is. */
+static const struct row_column columns[] = {
+	{ "spec", ROW_TEXT, ROW_PLAIN, 0, "the watch, as given" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "its place in the last process" },
+	COUNT("bytes", "its size there"),
+	COUNT("registers", "how many debug registers it takes"),
+	COUNT("threads", "on how many threads of that process it was opened"),
+	COUNT("processes", "in how many processes it was armed"),
+	{ "uncovered", ROW_U64, ROW_NS, 0,
+	  "from outside: new CPUs were without it so long, in all" },
+	COUNT("children", "from outside: started meanwhile, and not watched"),
+	{ "way", ROW_TEXT, ROW_PLAIN, 0, "inside or outside" },
+	{ "why", ROW_TEXT, ROW_PLAIN, 0, "why from outside, if that was not asked for" },
+	{ "lost", ROW_TEXT, ROW_PLAIN, 0, "why it was removed before the end" },
+	COUNT("pointers", "that it follows"),
+	COUNT("waits", "which pointer led nowhere at the end, from 1; 0: none"),
+	{ "changed", ROW_U64, ROW_TIME, 0, "when it became the next watch" },
+	{ "gap", ROW_U64, ROW_NS, 0, "within which hits may be missing then" },
+	{ "stopped", ROW_BOOL, ROW_PLAIN, 0, "the process stood still: none are" },
+	COUNT("hits", "as the kernel counted them, without masked"),
+	COUNT("taken", "hits that the agent got"),
+	COUNT("filtered", "taken, and left out by a condition"),
+	COUNT("counted", "taken, and only counted, as asked"),
+	COUNT("own", "taken, and caused by the agent itself"),
+	COUNT("masked", "no hits: a masked store wrote other bytes"),
+	COUNT("dropped", "outside of the recording, or of another variable"),
+	COUNT("missed", "neither taken nor dropped"),
+	COUNT("late", "taken when the thread unblocked SIGTRAP"),
+	COUNT("inexact", "the new value was read later, or derived"),
+	COUNT("unknown", "the new value is not known"),
+	COUNT("uncertain", "a condition compared an inexact value"),
+	COUNT("uncertain_filtered", "of these, left out"),
+	COUNT("shared", "found by another watch's signal"),
+	COUNT("starved", "events that had no register at some time"),
+	COUNT("frames_entered", "of a local variable: its function's calls"),
+	COUNT("frames_watched", "of these, watched"),
+	COUNT("frames_busy", "without a free debug register"),
+	COUNT("frames_late", "not armed in time"),
+	COUNT("frames_unended", "whose end could not have been seen"),
+	COUNT("frames_over", "hits when the frame was gone"),
+	COUNT("frames_outside", "hits when the variable was elsewhere"),
+	COUNT("frames_unsure", "hits when that was not known"),
+	COUNT("moves", "of one that follows pointers: how often its registers moved"),
+	COUNT("exposed", "moves beside other threads, or late"),
+	COUNT("unseen", "writes of a pointer without a signal"),
+	COUNT("astray", "dropped hits that may be of the variable"),
+	COUNT("unplaced", "moves to where registers cannot watch"),
+};
+const struct row_table watch_table = ROW_TABLE("watch", "What each watch came to.", columns);
+
+#define COLUMNS (sizeof(columns) / sizeof(*columns))
+#define COUNTS (sizeof(struct watch_counts) / sizeof(uint64_t))
+#define INDEX_OF(member) (offsetof(struct watch_counts, member) / sizeof(uint64_t))
+
+void watch_row(struct rows *rows, const struct watched_spec *watched, int unproven)
+{
+	int has_change = watched->until_realtime_ns != 0;
+	struct row_value row[COLUMNS] = {
+		row_text(watched->text),
+		row_address(watched->address),
+		row_u64(watched->bytes),
+		row_u64(watched->pieces),
+		row_u64(watched->threads),
+		row_u64(watched->processes),
+		row_u64(watched->uncovered_ns),
+		row_u64(watched->children),
+		row_text(watched->outside ? "outside" : "inside"),
+		row_text(watched->why ? wm_error_text(watched->why) : NULL),
+		row_text(watched->lost ? wm_error_text(watched->lost) : NULL),
+		row_known(watched->pointers),
+		watched->pointers ? row_u64(watched->waits) : row_null(),
+		row_known(watched->until_realtime_ns),
+		has_change ? row_u64(watched->gap_ns) : row_null(),
+		has_change ? row_bool(watched->was_stopped) : row_null(),
+	};
+	uint64_t counts[COUNTS];
+
+	memcpy(counts, &watched->counts, sizeof(counts));
+	for (size_t i = 0; i < COUNTS; i++) {
+		int has = i < INDEX_OF(frames)	 ? i || !unproven || counts[0]
+			  : i < INDEX_OF(follow) ? watched->is_local
+						 : watched->pointers != 0;
+
+		row[COLUMNS - COUNTS + i] = has ? row_u64(counts[i]) : row_null();
+	}
+	rows_put(rows, row);
+}
+
+/* What it was before first. */
+static void print_all(const struct watched_spec *watched, int unproven)
+{
+	if (watched->earlier)
+		print_all(watched->earlier, unproven);
+	if (!watched->processes)
+		return;
+	fputs("waymark: ", stderr);
+	watch_counts_text(watched, unproven, "", stderr);
+}
+
+void watches_print(const struct watched_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (watches_of(list, i))
+			print_all(watches_of(list, i), list->unproven);
+}
+
+/* What it was before first. */
+static void put_all(struct rows *rows, const struct watched_spec *watched, int unproven)
+{
+	if (watched->earlier)
+		put_all(rows, watched->earlier, unproven);
+	watch_row(rows, watched, unproven);
+}
+
+void watches_rows(struct rows *rows, const struct watched_list *list)
+{
+	rows_open(rows, &watch_table, NULL);
+	for (size_t i = 0; i < list->count; i++)
+		if (watches_of(list, i))
+			put_all(rows, watches_of(list, i), list->unproven);
+	rows_close(rows);
 }

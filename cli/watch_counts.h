@@ -3,7 +3,7 @@
 #ifndef CLI_WATCH_COUNTS_H
 #define CLI_WATCH_COUNTS_H
 
-#include "cli/json.h"
+#include "read/rows/render.h"
 #include "record/watch/watches.h"
 
 #include <stdio.h>
@@ -16,7 +16,12 @@
 void watch_counts_text(const struct watched_spec *watched, int unproven, const char *margin,
 		       FILE *to);
 
-/* The same as an object of an array. */
-void watch_counts_json(const struct watched_spec *watched, int unproven, struct json *json);
+/* The same as a row of the open table. */
+extern const struct row_table watch_table;
+void watch_row(struct rows *rows, const struct watched_spec *watched, int unproven);
+
+/* All of a session: lines on stderr; a table. */
+void watches_print(const struct watched_list *list);
+void watches_rows(struct rows *rows, const struct watched_list *list);
 
 #endif

@@ -50,16 +50,3 @@ void watch_stop_complain(const struct wm_event *event, const struct where *where
 		fputs(", in the frame behind <signal handler called>", stderr);
 	fprintf(stderr, "\n  continue it: kill -CONT %u\n", event->pid);
 }
-
-void watch_stops_complain(const struct wm_session *session)
-{
-	for (size_t i = 0; i < session->specs->count; i++) {
-		if (!has_stop(session, i))
-			continue;
-		complain_words("waymark: %s stops the program at each hit",
-			       session->specs->all[i].text);
-		fputs("\n  variables and registers there: gdb -p PID, in the frame behind "
-		      "<signal handler called>\n  continue it: kill -CONT PID\n",
-		      stderr);
-	}
-}

@@ -12,7 +12,4 @@ int watch_stops(const struct wm_session *session, const struct wm_event *event);
 /* On stderr: where the program was stopped, and how to look at its variables and continue it. */
 void watch_stop_complain(const struct wm_event *event, const struct where *where);
 
-/* On stderr, before hits come: the same in general, if a watch of the session has `signal=STOP`. */
-void watch_stops_complain(const struct wm_session *session);
-
 #endif

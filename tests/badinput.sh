@@ -230,12 +230,12 @@ await_running "$pid"
 bad 1 "did you mean ticker:tick" -e marker:ticker:tikc -p "$pid"
 run 1 -e 'nothing:*' -p "$pid" -o awaited --for 200ms
 says "nothing:*: no marker matches: waiting for a module that has it"
-says "no marker matches: nothing:*"
+says "nothing:*: no marker matches"
 kill -0 "$pid" || fail "the process did not outlive the refusals"
 
 # A program that is started may load a match later: it runs, and the message comes at its end.
 run 1 -e marker:ticker:tikc -o unmatched -- ./ticker 5
-says "no marker matches: ticker:tikc"
+says "marker:ticker:tikc: no marker matches"
 says "did you mean ticker:tick"
 run 9 -e marker:ticker:tikc -o unmatched9 -- ./ticker 5 1 1 9
 

@@ -51,9 +51,9 @@ done
 
 # A stopped tool holds the program back once, not at each of the 30 libraries that it loads.
 run 0 --json -e 'func:library_add' -o stopped -- ./loads ./libprobed.so 30 1 stop
-case $(json late_modules) in
+case $(found late-modules) in
 30 | 31) ;;
-*) fail "stopped: modules that came too late: $(json late_modules), expected 30, and perhaps the last" ;;
+*) fail "stopped: modules that came too late: $(found late-modules), expected 30, and perhaps the last" ;;
 esac
 
 # Likewise the first of 20 children, a second each if they all waited. Each writes to its parent's
@@ -63,7 +63,7 @@ written="20 0" late=0
 [ "$(id -u)" -ne 0 ] || written="0 0" late=20
 run 0 --json -e 'func:serve@forks' -o waiting -- ./forks 20 seconds
 expect "stopped: what they did" "$(json recorded) $(json discarded)" "$written"
-expect "stopped: late" "$(json late_processes)" "$late"
+expect "stopped: late" "$(found late-processes)" "$late"
 [ "$(cat seconds)" -lt 15 ] || fail "stopped: 20 children were held back for $(cat seconds) s"
 
 # Who waits for room makes no system call that the program has shut itself off from.

@@ -26,7 +26,7 @@ probed=$pid
 start ./twice
 await_running "$pid"
 run 0 --json --for 200ms -e func:same -o same -p "$pid"
-says "func:same names 2 functions"
+says "func:same: 2 functions have this name"
 says "twice:same"
 says "addr:FILE+OFFSET a single one"
 expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -u | wc -l)" 2
@@ -86,7 +86,7 @@ says "refused"
 
 # For programs: every member that waymark-json(5) names, whether it came to recording or not.
 members="dir recorded discarded bytes seconds processes markers sites refused status error places
-	unarmed late_modules refusals"
+	unwatched finding watch"
 whole_sum()
 {
 	local member
@@ -98,10 +98,10 @@ whole_sum()
 	! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null || fail "$1: $(cat out)"
 }
 whole_sum "a recording"
-expect "unarmed" "$(json unarmed)" 0
+expect "unarmed" "$(found unarmed)" 0
 run 1 --json -e func:split -o $'not\xffUTF-8"\n' -p "$pid"
 whole_sum "nothing but refusals"
-grep -q '"refusals":\[{"name":"probed:split",' out || fail "--json doesn't name split: $(cat out)"
+expect "split in JSON" "$(found refusal probed:split)" 1
 expect "places" "$(json places)" 1
 kill "$pid"
 

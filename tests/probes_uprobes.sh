@@ -132,7 +132,7 @@ ended "$load"
 load=$!
 await executed "$load"
 "$waymark" record --json -o after "${specs[@]}" --for 1s -p "$load" >out 2>words || fail "after: $(cat words)"
-expect "missing, with no other tool" "$(python3 -c 'import json; print(*(held["name"] for held in json.load(open("out"))["held"]))')" ""
+expect "missing, with no other tool" "$(found missing-hits)" 0
 await_same_bytes "$load" uprobes "after a recording"
 ended "$load"
 

@@ -148,17 +148,16 @@ if command -v c++ >/dev/null; then
 	build_target record/twice.cc -std=c++17 -O2 "$map"
 	at=twice.cc:$(grep -n LINE "$source_dir/tests/targets/record/twice.cc" | cut -d: -f1)
 	run 1 --json -o twice_trace -- ./twice
-	says "shop:twice at $at"
-	says "different field types"
+	says "shop:twice: two sites give this marker different field types: $at and $at"
 	expect "twice: recorded" "$(json recorded)" 0
-	expect "twice: refusals" "$(json refused) $(grep -o '"refusals":\[{[^]]*' out | grep -o '"name":"[^"]*"\|"detail":"[^"]*"' | sort -u | xargs)" \
-		"1 detail:$at and $at name:shop:twice"
+	expect "twice: refusals" "$(json refused) $(grep '"kind":"refusal"' out | grep -o '"subject":"[^"]*"\|"detail":"[^"]*"' | sort -u | xargs)" \
+		"1 detail:$at and $at subject:shop:twice"
 	# beside a marker that is armed, too: a spec of its own was asked for
 	build_target record/thrice.c "$map"
 	run 1 -v -o thrice_trace -e marker:shop:sold -e marker:shop:rated -- ./thrice
 	at=$(grep -n LINE "$source_dir/tests/targets/record/thrice.c" | cut -d: -f1)
 	says "    shop:rated: thrice.c:$at and thrice.c:$((at + 1))"
-	says "none of the places could be probed: marker:shop:rated"
+	says "marker:shop:rated: none of the places could be probed"
 	expect "sold: recorded" "$(events_in thrice_trace)" 1
 	run 0 --json -o all_trace -e 'marker:shop:*' -- ./thrice
 	expect "shop:*: refused" "$(json refused)" 2

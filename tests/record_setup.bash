@@ -178,10 +178,20 @@ says()
 	grep -qF -- "$1" words || fail "expected '$1' among: $(cat words)"
 }
 
-# The number of a field of the last run's --json.
+# json MEMBER: its number in the last run's --json, of several the last
 json()
 {
-	sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" out
+	sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" out | tail -n 1
+}
+
+# found KIND [NAME]: what the last run's findings of that kind count; of subjects whose last part is NAME
+found()
+{
+	python3 -c 'import json, sys
+text = open("out").read() # the program may have written before
+findings = json.loads(text[text.index("{\"dir\""):])["finding"]
+print(sum(one["count"] or 1 for one in findings if one["kind"] == sys.argv[1] and
+	(len(sys.argv) < 3 or one["subject"].split("/")[-1] == sys.argv[2])))' "$@"
 }
 
 # of_events DIR EVENT FIELD...: of each event of that name, or of all where that is "*", in order of

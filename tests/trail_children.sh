@@ -28,7 +28,7 @@ record()
 # counts PROCESSES THREADS: each with an end, each process but the first with a fork that names it, each thread too
 counts()
 {
-	expect "processes" "$(json processes | tail -1)" "$1"
+	expect "processes" "$(json processes)" "$1"
 	expect "threads" "$(json threads)" "$2"
 	expect "pids" "$(sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' shown | sort -u | wc -l)" "$1"
 	expect "ends" "$(grep -c '"event":"end"' shown)" "$2"
@@ -113,7 +113,7 @@ fi
 options=(-e trail/step/ --no-follow)
 rm -rf not_followed
 record not_followed x
-expect "--no-follow: processes" "$(json processes | tail -1)" 1
+expect "--no-follow: processes" "$(json processes)" 1
 grep -q '"event":"fork"' shown || fail "--no-follow: no fork"
 
 # A flight recorder each. --on crash waits for a child's crash too; --on exit ignores a child's end.
@@ -131,7 +131,7 @@ expect "--on crash: what crashed" "$(sed -n 's/.*in thread \([0-9]*\) of process
 rm -rf exits
 timeout 60 "$waymark" record --json -e trail/step,last=64K/ --on exit -o exits -- ./offspring f >out 2>words
 expect "--on exit: status" $? 4
-expect "--on exit: the program" "$(sed -n 's/.*"on":{[^}]*"pid":\([0-9]*\).*/\1/p' out)" \
+expect "--on exit: the program" "$(sed -n 's/.*"trigger":[^}]*"pid":\([0-9]*\).*/\1/p' out)" \
 	"$(timeout 60 "$waymark" trail --json exits | sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' | head -1)"
 
 # Of a running process those that it makes from then on.

@@ -13,7 +13,7 @@ family()
 	! grep -q wrong out || fail "$1: $(cat out)"
 	expect "$1: hits, taken, recorded" "$(json hits) $(json taken) $(json recorded)" "$3 $3 $3"
 	expect "$1: processes" "$(told_processes "$1")" "$4"
-	expect "$1: missed, late, unwatched" "$(json missed) $(json late_processes) $(json unwatched)" "0 0 0"
+	expect "$1: missed, late, unwatched" "$(json missed) $(found late-processes) $(json unwatched)" "0 0 0"
 	chains "$1"
 }
 
@@ -72,7 +72,7 @@ watches waits 0 -e watch:word@runs -- sh -c '/bin/true; ./runs runs; ./runs runs
 says "waits: no module that is called so is loaded yet"
 expect "two programs of a shell's" "$(json hits)" 6
 watches nowhere 1 -e watch:word@runs -- /bin/true
-says "watch:word@runs was armed nowhere: the process has no module of this name"
+says "watch:word@runs: was armed nowhere: the process has no module of this name"
 # A program that can't be watched continues, with a report.
 watches ignores 1 -e watch:word@family -- sh -c "trap '' TRAP; exec ./family many 3"
 grep -q right out || fail "ignores: $(cat out)"
@@ -98,7 +98,7 @@ expect "both: missed" "$(json missed)" 0
 if [ "$(id -u)" = 0 ]; then
 	watches unreached 0 -e watch:word -- ./family dropped 3
 	expect "children that can't reach the tool: hits, unrecorded" \
-		"$(json hits) $(grep -oE '/family","processes":[0-9]+' out | grep -oE '[0-9]+$')" "1 3"
+		"$(json hits) $(found unrecorded-program family)" "1 3"
 	says "3 processes ran unrecorded"
 fi
 

@@ -16,7 +16,7 @@ values()
 # follows FIELD: of what the last recording says of the pointers
 follows()
 {
-	tr -d '\n' <out | sed -n "s/.*\"follow\": *{[^}]*\"$1\": *\([0-9]*\).*/\1/p"
+	json "$1"
 }
 
 # exact NAME: in a program of one thread nothing may be missed, and each old value is exact
@@ -90,7 +90,7 @@ values unload 'head->value' "100 200 101 201 102 202 "
 # A forked child has its own.
 watches family 0 -e 'watch:head->value/follow/' -- ./followed family
 values family 'head->value' "1 21 2 "
-expect "processes" "$(json processes | head -n 1)" 2
+expect "processes" "$(json processes)" 2
 
 # Threads that write under a lock: all of it is there, in order. That there is a lock is not known, so each move counts.
 watches locked 0 -e 'watch:head->value/follow/' -- ./followed locked 40

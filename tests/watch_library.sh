@@ -11,10 +11,10 @@ build_target watch/loads.c
 
 for times in 1 20; do
 	watches named_$times 0 -e watch:in_library@library.so -- ./loads ./library.so $times
-	says "watch:in_library@library.so waits: no module that is called so is loaded yet"
+	says "watch:in_library@library.so: waits: no module that is called so is loaded yet"
 	grep -q right out || fail "$times times: $(cat out)"
 	expect "$times times: recorded" "$(json recorded)" $((times * 7))
-	expect "$times times: missed, late" "$(json missed) $(json late_modules)" "0 0"
+	expect "$times times: missed, late" "$(json missed) $(found late-modules)" "0 0"
 	expect "$times times: constructors" "$(field_values named_$times in_library new | grep -cx 100)" "$times"
 	expect "$times times: another's" "$(field_values named_$times in_library new | grep -cx 5)" 0
 done
@@ -36,9 +36,9 @@ grep -q right said || fail "there: $(cat said)"
 
 # What does not come, or has no such variable.
 watches nowhere 1 -e watch:in_library@nolibrary.so -- ./loads ./library.so 2
-says "watch:in_library@nolibrary.so was armed nowhere: the process has no module of this name"
+says "watch:in_library@nolibrary.so: was armed nowhere: the process has no module of this name"
 watches without 1 -e watch:nothing@library.so -e watch:own -- ./loads ./library.so 2
-says "watch:nothing@library.so was armed nowhere: there is no such variable"
+says "watch:nothing@library.so: was armed nowhere: there is no such variable"
 expect "without: the other's" "$(json recorded)" 2
 bad 1 "one of a library to come: NAME@LIBRARY" -e watch:in_library -- ./loads ./library.so 1
 
@@ -85,7 +85,7 @@ watches stepped 1 -e trail/step,last=64K/ -e watch:own -e watch:more@more.so -p 
 exec 7>&-
 says "pid $pid: step: variables in "
 says "/more.so, which was loaded later, are not watched: the trail's origin can't do what is asked for"
-says "watch:more@more.so was armed nowhere: the trail's origin can't do what is asked for"
+says "watch:more@more.so: was armed nowhere: the trail's origin can't do what is asked for"
 grep -q right said || fail "stepped: $(cat said)"
 expect "stepped: unwatched, recorded" "$(json unwatched) $(json recorded)" "1 1"
 

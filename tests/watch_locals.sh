@@ -8,7 +8,7 @@
 # frames FIELD: of what the last recording says of its frames
 frames()
 {
-	tr -d '\n' <out | sed -n "s/.*\"frames\": *{[^}]*\"$1\": *\([0-9]*\).*/\1/p"
+	json "frames_$1"
 }
 
 # sequence NAME MODE TIMES VALUES: what ./framed MODE TIMES stores to NAME
@@ -136,7 +136,7 @@ build_target late.c -O0
 watches of_late 1 -e watch:early::mine -e watch:late::mine@late.so -- ./late
 says "1 process went on with something unwatched that came later"
 says ": watch:late::mine@late.so: no debug registers are left for a local variable of a late-loaded library"
-says "watch:late::mine@late.so was armed nowhere: no debug registers are left for a local variable of a late-loaded library"
+says "watch:late::mine@late.so: was armed nowhere: no debug registers are left for a local variable of a late-loaded library"
 expect "a late local variable: unwatched" "$(json unwatched)" 1
 expect "what was watched before" "$(field_values of_late early::mine new | tr '\n' ' ')" "1 4 "
 expect "nothing of it" "$("$waymark" dump of_late | grep -c late::mine)" 0

@@ -29,7 +29,7 @@ expect "one instruction" "$(field_values turn in_turn ip | sort -u | wc -l)" 1
 "$waymark" report turn | grep -q "watch:in_turn *800 " || fail "report: $("$waymark" report turn)"
 expect "babeltrace2" "$(events_in turn)" 800
 says "watched from outside, as asked"
-says "what the kernel itself writes there, as for read(2), is not seen"
+says "what the kernel itself writes, as for read(2), is not seen"
 
 race /outside/
 
@@ -70,7 +70,7 @@ expect "threads: children" "$(json children)" 0
 # Vector registers can't be read from outside: unknown, and not what memory had.
 watches types 0 -e watch:small/outside/ -e watch:rate/outside/ -e watch:narrow/outside/ -- ./watched types
 expect "floating point" "$(field_values types rate how | sort -u | tr '\n' ' ')" "12 4 "
-expect "types: unknown" "$(sed 's/.*"spec":"watch:rate//' out | grep -o '"unknown":[0-9]*' | head -1)" '"unknown":3'
+expect "types: unknown" "$(grep '"spec":"watch:rate' out | grep -o '"unknown":[0-9]*' | head -1)" '"unknown":3'
 small_types /outside/
 
 # Conditions, and what is only counted.
@@ -185,7 +185,7 @@ fi
 
 if cc -O1 -g -static "$source_dir/tests/targets/watched.c" -o fixed -lpthread 2>/dev/null; then
 	watches still 0 -e watch:in_turn -- ./fixed turn 100 8
-	says "watch:in_turn is watched from outside: the program is statically linked"
+	says "watch:in_turn: watched from outside: the program is statically linked"
 	field_values still in_turn new >new
 	seq 1 800 | cmp -s - new || fail "a static program: $(head -3 new)"
 	start ./fixed forever 0 2 >/dev/null
@@ -239,7 +239,7 @@ if [ "$(id -u)" = 0 ]; then
 	child_of "$pid" family
 	await grep -q '^Uid:.*65534' "/proc/$child/status" || fail "the child keeps its user"
 	watches drops 0 --tree --for 1s -e watch:word -p "$pid"
-	says "watch:word is watched from outside: the process may not stop its own threads"
+	says "watch:word: watched from outside: the process may not stop its own threads"
 	expect "drops: who is watched" \
 		"$(of_events drops watch:word pid | sort -u | wc -l)" 2
 	expect "drops: missed" "$(json missed)" 0

@@ -24,7 +24,10 @@ reports()
 	"$waymark" report --json "$1" >summed || fail "report --json $1: $?"
 	python3 - out summed <<'END' || fail "$1: the report has other counts: $(cat summed)"
 import json, sys
-said, summed = (json.loads(open(name).read().splitlines()[-1])["watches"] for name in sys.argv[1:])
+def watches(name):
+    text = open(name).read() # the program may have written before
+    return json.loads(text[text.index('{"'):])["watch"]
+said, summed = map(watches, sys.argv[1:])
 assert said and summed == said, said
 END
 }

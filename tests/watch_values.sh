@@ -22,7 +22,7 @@ expect "the function beside it" "$("$waymark" dump turn | grep -c "watched:write
 expect "one instruction" "$(field_values turn in_turn ip | sort -u | wc -l)" 1
 "$waymark" report turn | grep -q "watch:in_turn *800 " || fail "report: $("$waymark" report turn)"
 expect "babeltrace2" "$(events_in turn)" 1600
-says "what the kernel itself writes there, as for read(2), is not seen"
+says "what the kernel itself writes, as for read(2), is not seen"
 
 # The instruction is reported at its original address, though a probe moved it away.
 watches moved 0 -e watch:in_turn -e func:store_first -- ./watched moved 10

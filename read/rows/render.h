@@ -76,6 +76,16 @@ void rows_open(struct rows *rows, const struct row_table *table, const struct ro
 void rows_put(struct rows *rows, const struct row_value *row);
 void rows_close(struct rows *rows);
 
+/* A row of a table, whose columns are an array in sight. */
+#define ROWS_PUT(rows, columns, ...)                                                               \
+	do {                                                                                       \
+		const struct row_value row_[] = { __VA_ARGS__ };                                   \
+		_Static_assert(sizeof(row_) / sizeof(*row_) ==                                     \
+				       sizeof(columns) / sizeof((columns)[0]),                     \
+			       "a value for each column");                                         \
+		rows_put(rows, row_);                                                              \
+	} while (0)
+
 /* A whole table. Returns what the cursor did: 0 or a negative error. */
 int rows_print(struct rows *rows, const struct row_table *table, struct row_cursor *cursor,
 	       const struct rows_layout *layout);

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define ROW_COLUMNS_MAX 40
+#define ROW_COLUMNS_MAX 48
 
 enum row_type { ROW_NULL, ROW_BOOL, ROW_U64, ROW_S64, ROW_DOUBLE, ROW_ADDRESS, ROW_TEXT };
 

@@ -29,7 +29,7 @@
 #define FOLDERS 4	    /* socket_place_candidate() */
 
 struct subject {
-	struct finding_list *list;
+	struct check_list *list;
 	struct machine machine; /* those of its trials that are asked for here */
 	struct target target;
 	int enter;	 /* of enter_tries() */
@@ -46,23 +46,23 @@ static struct detail detail_of(struct subject *subject)
 /* 0, or why there is no more to look at. */
 static int look_at_program(struct subject *subject)
 {
-	struct finding *finding = finding_add(subject->list, "process", "program");
+	struct check *check = check_add(subject->list, "process", "program");
 	const struct target *target = &subject->target;
 	int err = target_check(target, detail_of(subject));
 
 	if (target_has_ended(target))
 		err = -WM_E_GONE;
 	if (err == -EINVAL || err == -WM_E_GONE) {
-		finding->is_basic = 1;
+		check->is_basic = 1;
 		if (err == -EINVAL) /* a kernel thread, or ourselves: the words say all */
-			finding_say(finding, FINDING_ABSENT, "%s", subject->words);
+			check_say(check, CHECK_ABSENT, "%s", subject->words);
 		else
-			finding_error(finding, err, subject->words);
+			check_error(check, err, subject->words);
 		return err;
 	}
-	finding_say(finding, FINDING_FINE, "%s, %s, user %u, %u thread%s", target->comm,
-		    *target->exe ? target->exe : "whose file this user may not see", target->uid,
-		    target->threads, target->threads == 1 ? "" : "s");
+	check_say(check, CHECK_FINE, "%s, %s, user %u, %u thread%s", target->comm,
+		  *target->exe ? target->exe : "whose file this user may not see", target->uid,
+		  target->threads, target->threads == 1 ? "" : "s");
 	return 0;
 }
 
@@ -98,16 +98,16 @@ static int may_lock(pid_t pid)
 	       !(target_status_mask(pid, "CapEff") >> CAP_IPC_LOCK & 1);
 }
 
-static void look_at_limits(struct subject *subject, struct finding *finding)
+static void look_at_limits(struct subject *subject, struct check *check)
 {
 	uint64_t threads = target_threads_left(&subject->target);
 
 	if (threads < AGENT_THREADS) {
-		finding_say(finding, FINDING_UNKNOWN,
-			    "it may have no room for the agent's threads: about %" PRIu64
-			    " more are allowed (RLIMIT_NPROC, pids.max of its cgroup)",
-			    threads);
-		finding_change(finding, "raise the limit: prlimit --pid PID --nproc=unlimited");
+		check_say(check, CHECK_UNKNOWN,
+			  "it may have no room for the agent's threads: about %" PRIu64
+			  " more are allowed (RLIMIT_NPROC, pids.max of its cgroup)",
+			  threads);
+		check_change(check, "raise the limit: prlimit --pid PID --nproc=unlimited");
 	}
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
 		pid_t pid = subject->target.live_tid;
@@ -117,11 +117,11 @@ static void look_at_limits(struct subject *subject, struct finding *finding)
 		if ((!strcmp(needs[i].name, LOCKED) && !may_lock(pid)) ||
 		    kib >= (uint64_t)(used > 0 ? used : 0) + needs[i].kib)
 			continue;
-		finding_say(finding, FINDING_UNKNOWN,
-			    "a limit may be too low: %" PRIu64
-			    " KiB (%s); Waymark takes some %" PRIu64,
-			    kib, needs[i].words, needs[i].kib);
-		finding_change(finding, "raise it: prlimit --pid PID; or try --buffer 1M");
+		check_say(check, CHECK_UNKNOWN,
+			  "a limit may be too low: %" PRIu64
+			  " KiB (%s); Waymark takes some %" PRIu64,
+			  kib, needs[i].words, needs[i].kib);
+		check_change(check, "raise it: prlimit --pid PID; or try --buffer 1M");
 	}
 }
 
@@ -152,54 +152,52 @@ static int enter_tries(struct subject *subject, int listens)
 	return err;
 }
 
-static struct finding *look_at_way(struct subject *subject, const char *name, int err,
-				   const char *events)
+static struct check *look_at_way(struct subject *subject, const char *name, int err,
+				 const char *events)
 {
-	struct finding *finding = finding_add(subject->list, "ways", name);
+	struct check *check = check_add(subject->list, "ways", name);
 
 	if (err < 0)
-		finding_error(finding, err, subject->words);
+		check_error(check, err, subject->words);
 	else
-		finding_say(finding, FINDING_FINE, "waymark record -p %d -e %s",
-			    (int)subject->target.pid, events);
-	return finding;
+		check_say(check, CHECK_FINE, "waymark record -p %d -e %s", (int)subject->target.pid,
+			  events);
+	return check;
 }
 
 static void look_at_places(struct subject *subject)
 {
 	struct target *target = &subject->target;
 	int listens = has_agent(target);
-	struct finding *finding;
+	struct check *check;
 
 	subject->enter = enter_tries(subject, listens);
-	finding = look_at_way(subject, "markers and probes", subject->enter,
-			      "marker:..., func:...");
+	check = look_at_way(subject, "markers and probes", subject->enter, "marker:..., func:...");
 	if (subject->enter < 0)
 		return;
 	if (!listens && target_lacks_descriptors(target->pid, AGENT_DESCRIPTORS)) {
-		finding_error(finding, WM_E_NO_DESCRIPTORS, "");
-		finding->state = FINDING_LIMITED;
+		check_error(check, WM_E_NO_DESCRIPTORS, "");
+		check->state = CHECK_LIMITED;
 	}
 	if (subject->enter) {
-		finding_say(finding, FINDING_LIMITED,
-			    "%s: only places of the form byte can be probed",
-			    wm_error_text(WM_E_NO_PROC));
-		finding_change(finding, wm_error_hint(WM_E_NO_PROC));
+		check_say(check, CHECK_LIMITED, "%s: only places of the form byte can be probed",
+			  wm_error_text(WM_E_NO_PROC));
+		check_change(check, wm_error_hint(WM_E_NO_PROC));
 	}
 	if (!listens)
-		look_at_limits(subject, finding);
-	subject->is_unknown = finding->state == FINDING_UNKNOWN;
+		look_at_limits(subject, check);
+	subject->is_unknown = check->state == CHECK_UNKNOWN;
 	if (target_may_stop_itself(target))
 		return;
 	if (target_may_be_stopped(target)) {
-		finding_say(finding, finding->state,
-			    "it is not dumpable, so waymark stops its threads for it");
+		check_say(check, check->state,
+			  "it is not dumpable, so waymark stops its threads for it");
 		return;
 	}
-	finding_say(finding, FINDING_LIMITED,
-		    "it is not dumpable, as a process is that changed its user, and this user may "
-		    "not stop its threads: only places of the form byte can be probed");
-	finding_change(finding, wm_error_hint(WM_E_NO_PTRACE));
+	check_say(check, CHECK_LIMITED,
+		  "it is not dumpable, as a process is that changed its user, and this user may "
+		  "not stop its threads: only places of the form byte can be probed");
+	check_change(check, wm_error_hint(WM_E_NO_PTRACE));
 }
 
 static int soft_tries(struct subject *subject, const struct origin_state *state)
@@ -241,54 +239,53 @@ static void look_at_trails(struct subject *subject)
 
 static void look_at_watches(struct subject *subject)
 {
-	struct finding *finding = finding_add(subject->list, "ways", "watches from outside");
+	struct check *check = check_add(subject->list, "ways", "watches from outside");
 	pid_t tid = subject->target.live_tid;
-	enum finding_state outside;
+	enum check_state outside;
 
-	doctor_look_registers(finding, instance_free_registers(tid, -1), tid, &subject->machine);
-	outside = finding->state;
-	finding = finding_add(subject->list, "ways", "watches from inside");
+	doctor_look_registers(check, instance_free_registers(tid, -1), tid, &subject->machine);
+	outside = check->state;
+	check = check_add(subject->list, "ways", "watches from inside");
 	if (!target_may_stop_itself(&subject->target))
-		finding_say(
-			finding, FINDING_ABSENT,
+		check_say(
+			check, CHECK_ABSENT,
 			"it may not stop its own threads: waymark watches from outside by itself");
 	else if (subject->enter)
-		finding_say(finding, FINDING_ABSENT, "they need the agent, which %s",
-			    subject->enter < 0 ? "cannot be loaded" : "cannot stop its threads");
+		check_say(check, CHECK_ABSENT, "they need the agent, which %s",
+			  subject->enter < 0 ? "cannot be loaded" : "cannot stop its threads");
 	else if (subject->is_unknown)
-		finding_say(finding, FINDING_UNKNOWN,
-			    "they need the agent: see markers and probes");
-	else if (outside < FINDING_LIMITED)
-		finding_say(finding, outside, "see watches from outside");
+		check_say(check, CHECK_UNKNOWN, "they need the agent: see markers and probes");
+	else if (outside < CHECK_LIMITED)
+		check_say(check, outside, "see watches from outside");
 	else if (subject->machine.trials[TRIAL_BREAKPOINT_SIGNAL].state != TRIAL_WORKS)
-		trials_look_one(finding, TRIAL_BREAKPOINT_SIGNAL, &subject->machine);
+		trials_look_one(check, TRIAL_BREAKPOINT_SIGNAL, &subject->machine);
 	else
-		finding_say(finding, outside, "waymark watch -p %d, with values",
-			    (int)subject->target.pid);
+		check_say(check, outside, "waymark watch -p %d, with values",
+			  (int)subject->target.pid);
 }
 
 /* How many ways there are. Without one, the command fails. */
-static void sum_up(struct finding_list *list)
+static void sum_up(struct check_list *list)
 {
 	size_t count = 0, ways = 0;
-	struct finding *finding;
+	struct check *check;
 
 	for (size_t i = 0; i < list->count; i++) {
 		if (strcmp(list->all[i].group, "ways") != 0)
 			continue;
 		ways++;
-		count += list->all[i].state >= FINDING_LIMITED;
+		count += list->all[i].state >= CHECK_LIMITED;
 	}
-	finding = finding_add(list, "ways", "summary");
-	finding->is_basic = 1;
+	check = check_add(list, "ways", "summary");
+	check->is_basic = 1;
 	if (count)
-		finding_say(finding, count < ways ? FINDING_LIMITED : FINDING_FINE,
-			    "it can be recorded in %zu of these %zu ways", count, ways);
+		check_say(check, count < ways ? CHECK_LIMITED : CHECK_FINE,
+			  "it can be recorded in %zu of these %zu ways", count, ways);
 	else
-		finding_say(finding, FINDING_ABSENT, "it cannot be recorded");
+		check_say(check, CHECK_ABSENT, "it cannot be recorded");
 }
 
-int doctor_look_at(struct finding_list *list, pid_t pid)
+int doctor_look_at(struct check_list *list, pid_t pid)
 {
 	struct subject subject = { .list = list };
 	int err = target_read(&subject.target, pid);

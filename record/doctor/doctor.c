@@ -29,25 +29,25 @@ int doctor_is_filtered(void)
 
 /* ---- Waymark itself ---- */
 
-static void look_at_sockets(struct finding_list *list)
+static void look_at_sockets(struct check_list *list)
 {
-	struct finding *finding = finding_add(list, "waymark", "sockets");
+	struct check *check = check_add(list, "waymark", "sockets");
 	char dir[SOCKETDIR_BYTES];
 	int err = socket_place_own(dir);
 
-	finding->is_basic = 1;
+	check->is_basic = 1;
 	if (!err && access(dir, W_OK | X_OK))
 		err = -errno;
 	if (!err)
-		finding_say(finding, FINDING_FINE, "%s, for this user alone", dir);
+		check_say(check, CHECK_FINE, "%s, for this user alone", dir);
 	else
-		finding_error(finding, err, dir);
-	if (err && !finding->change[0])
-		finding_change(finding, "set XDG_RUNTIME_DIR to a folder that this user can write");
+		check_error(check, err, dir);
+	if (err && !check->change[0])
+		check_change(check, "set XDG_RUNTIME_DIR to a folder that this user can write");
 }
 
 /* Whether it is of the same release as this command. */
-static void look_at_release(struct finding *finding, const char *path)
+static void look_at_release(struct check *check, const char *path)
 {
 	char text[RELEASE_BYTES_MAX];
 	struct elf elf;
@@ -57,28 +57,28 @@ static void look_at_release(struct finding *finding, const char *path)
 		err = elf_release_text(&elf, text, sizeof(text));
 	elf_release(&elf);
 	if (!err && !strcmp(text, RELEASE_TEXT)) {
-		finding_say(finding, FINDING_FINE, "%s, version %s", path, WAYMARK_VERSION);
+		check_say(check, CHECK_FINE, "%s, version %s", path, WAYMARK_VERSION);
 		return;
 	}
 	if (!err || err == -ENOENT)
-		finding_say(finding, FINDING_LIMITED, "%s is %s, and this command is %s", path,
-			    err ? "of an unknown version" : text, RELEASE_TEXT);
+		check_say(check, CHECK_LIMITED, "%s is %s, and this command is %s", path,
+			  err ? "of an unknown version" : text, RELEASE_TEXT);
 	else
-		finding_error(finding, err, path);
-	finding_change(finding, "install both from one build");
+		check_error(check, err, path);
+	check_change(check, "install both from one build");
 }
 
-static void look_at_file(struct finding_list *list, const char *name,
+static void look_at_file(struct check_list *list, const char *name,
 			 int (*find)(char path[PATH_MAX]), int cause)
 {
-	struct finding *finding = finding_add(list, "waymark", name);
+	struct check *check = check_add(list, "waymark", name);
 	char path[PATH_MAX];
 
-	finding->is_basic = 1;
+	check->is_basic = 1;
 	if (find(path))
-		finding_error(finding, cause, path);
+		check_error(check, cause, path);
 	else
-		look_at_release(finding, path);
+		look_at_release(check, path);
 }
 
 /* ---- what may forbid what trials try ---- */
@@ -96,24 +96,24 @@ static void line_of(const char *path, char line[256])
 	fclose(file);
 }
 
-static void look_at_policies(struct finding_list *list)
+static void look_at_policies(struct check_list *list)
 {
-	struct finding *finding = finding_add(list, "code", "policies");
+	struct check *check = check_add(list, "code", "policies");
 	char line[256];
 
-	finding->state = FINDING_FINE;
+	check->state = CHECK_FINE;
 	line_of("/sys/fs/selinux/enforce", line);
 	if (atoi(line)) {
-		finding_say(finding, FINDING_LIMITED, "SELinux enforces its rules");
-		finding_change(finding, "ausearch -m avc shows what it refused");
+		check_say(check, CHECK_LIMITED, "SELinux enforces its rules");
+		check_change(check, "ausearch -m avc shows what it refused");
 	}
 	line_of("/proc/self/attr/current", line);
 	if (strstr(line, "(enforce)")) {
-		finding_say(finding, FINDING_LIMITED, "AppArmor enforces the profile %s", line);
-		finding_change(finding, "aa-complain, or a profile that allows ptrace");
+		check_say(check, CHECK_LIMITED, "AppArmor enforces the profile %s", line);
+		check_change(check, "aa-complain, or a profile that allows ptrace");
 	}
-	if (finding->state == FINDING_FINE)
-		finding_say(finding, FINDING_FINE, "none that enforces");
+	if (check->state == CHECK_FINE)
+		check_say(check, CHECK_FINE, "none that enforces");
 }
 
 _Static_assert(ENGINE_ADDRESS_BYTES == UINT64_C(35) << 30, "as the words below say");
@@ -134,29 +134,28 @@ static const struct {
 	  "KiB (RLIMIT_FSIZE); stores of events and traces are files", "ulimit -f unlimited" },
 };
 
-static void look_at_limits(struct finding_list *list)
+static void look_at_limits(struct check_list *list)
 {
 	for (size_t i = 0; i < sizeof(limits) / sizeof(*limits); i++) {
-		struct finding *finding = finding_add(list, "limits", limits[i].name);
+		struct check *check = check_add(list, "limits", limits[i].name);
 		struct rlimit limit = { 0, 0 };
 
 		getrlimit((__rlimit_resource_t)limits[i].resource, &limit);
 		if (limit.rlim_cur == RLIM_INFINITY)
-			finding_say(finding, FINDING_FINE, "unlimited");
+			check_say(check, CHECK_FINE, "unlimited");
 		else
-			finding_say(finding,
-				    limit.rlim_cur >= limits[i].enough ? FINDING_FINE
-								       : FINDING_LIMITED,
-				    "%" PRIu64 " %s", (uint64_t)limit.rlim_cur / limits[i].unit,
-				    limits[i].words);
-		if (finding->state == FINDING_LIMITED)
-			finding_change(finding, limits[i].change);
+			check_say(check,
+				  limit.rlim_cur >= limits[i].enough ? CHECK_FINE : CHECK_LIMITED,
+				  "%" PRIu64 " %s", (uint64_t)limit.rlim_cur / limits[i].unit,
+				  limits[i].words);
+		if (check->state == CHECK_LIMITED)
+			check_change(check, limits[i].change);
 	}
 }
 
 /* ---- origins and registers ---- */
 
-static void look_at_origins(struct finding_list *list, char *const program[])
+static void look_at_origins(struct check_list *list, char *const program[])
 {
 	const struct origin_machine here = { 0 };
 	struct origin_state states[ORIGINS];
@@ -165,22 +164,21 @@ static void look_at_origins(struct finding_list *list, char *const program[])
 	origins_look(states, &here);
 	best = origin_best(states);
 	for (int i = 0; i < ORIGINS; i++) {
-		struct finding *finding = finding_add(list, "trails", origin_name((enum origin)i));
+		struct check *check = check_add(list, "trails", origin_name((enum origin)i));
 
-		finding->is_basic = i == ORIGIN_SOFT;
+		check->is_basic = i == ORIGIN_SOFT;
 		if (states[i].error) {
-			finding_error(finding, states[i].error, states[i].detail);
+			check_error(check, states[i].error, states[i].detail);
 			continue;
 		}
-		finding_say(finding, FINDING_FINE, "%s",
-			    i == best ? "trail/auto/ takes it" : "it can be had");
+		check_say(check, CHECK_FINE, "%s",
+			  i == best ? "trail/auto/ takes it" : "it can be had");
 		if (i == ORIGIN_SOFT && program)
-			launched_look_soft(finding, program);
+			launched_look_soft(check, program);
 	}
 }
 
-void doctor_look_registers(struct finding *finding, int count, pid_t tid,
-			   const struct machine *machine)
+void doctor_look_registers(struct check *check, int count, pid_t tid, const struct machine *machine)
 {
 	const struct trial_answer refused = { .error = count };
 	const struct trial_answer *answer = &machine->trials[TRIAL_BREAKPOINT_WRITE];
@@ -189,30 +187,28 @@ void doctor_look_registers(struct finding *finding, int count, pid_t tid,
 	char words[256] = "";
 
 	if (count < 0) {
-		finding_say(finding, FINDING_ABSENT, "perf_event_open(2): %s",
-			    wm_error_name(count));
-		trials_look_remedy(finding, TRIAL_BREAKPOINT_WRITE, &refused, machine->is_filtered);
+		check_say(check, CHECK_ABSENT, "perf_event_open(2): %s", wm_error_name(count));
+		trials_look_remedy(check, TRIAL_BREAKPOINT_WRITE, &refused, machine->is_filtered);
 		return;
 	}
-	finding_say(finding,
-		    !count	  ? FINDING_ABSENT
-		    : count < all ? FINDING_LIMITED
-				  : FINDING_FINE,
-		    "%d of the processor's %d can be had", count, all);
+	check_say(check,
+		  !count	? CHECK_ABSENT
+		  : count < all ? CHECK_LIMITED
+				: CHECK_FINE,
+		  "%d of the processor's %d can be had", count, all);
 	if (count < all) {
 		claim_holder_text(&wanted, words, sizeof(words));
-		finding_say(finding, finding->state, "others hold %d; %s", all - count, words);
-		finding_change(finding, "end what holds them: perf, a debugger, another session");
+		check_say(check, check->state, "others hold %d; %s", all - count, words);
+		check_change(check, "end what holds them: perf, a debugger, another session");
 	}
 	if (!count || answer->state == TRIAL_WORKS)
 		return;
 	trial_reason(TRIAL_BREAKPOINT_WRITE, answer, words, sizeof(words));
-	finding_say(finding, answer->state == TRIAL_FAILS ? FINDING_ABSENT : FINDING_UNKNOWN, "%s",
-		    words);
-	trials_look_remedy(finding, TRIAL_BREAKPOINT_WRITE, answer, machine->is_filtered);
+	check_say(check, answer->state == TRIAL_FAILS ? CHECK_ABSENT : CHECK_UNKNOWN, "%s", words);
+	trials_look_remedy(check, TRIAL_BREAKPOINT_WRITE, answer, machine->is_filtered);
 }
 
-uint64_t doctor_look(struct finding_list *list, char *const program[])
+uint64_t doctor_look(struct check_list *list, char *const program[])
 {
 	/*
 	 * The registers come first: where our thread inherited breakpoints and has children that
@@ -222,7 +218,7 @@ uint64_t doctor_look(struct finding_list *list, char *const program[])
 	struct machine machine = { .registers = instance_free_registers(gettid(), -1),
 				   .is_filtered = doctor_is_filtered() };
 	uint64_t trials_us = trial_ask_all(machine.trials);
-	struct finding *finding;
+	struct check *check;
 
 	look_at_sockets(list);
 	look_at_file(list, "agent", agentpath_find, WM_E_NO_AGENT);
@@ -234,9 +230,9 @@ uint64_t doctor_look(struct finding_list *list, char *const program[])
 	trials_look(list, &machine, "permissions");
 	look_at_origins(list, program);
 	trials_look(list, &machine, "trails");
-	finding = finding_add(list, "watches", "breakpoints");
-	finding->is_basic = 1;
-	doctor_look_registers(finding, machine.registers, gettid(), &machine);
+	check = check_add(list, "watches", "breakpoints");
+	check->is_basic = 1;
+	doctor_look_registers(check, machine.registers, gettid(), &machine);
 	trials_look(list, &machine, "watches");
 	trials_look(list, &machine, "perf");
 	look_at_limits(list);

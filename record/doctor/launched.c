@@ -22,10 +22,10 @@
 #define TRAIL_WAIT_MS 20000
 
 struct launched {
-	int error;		   /* 0, -errno or -WM_E_* */
-	uint32_t way;		   /* with the agent: enum control_way, which it reported */
-	uint64_t branches;	   /* under the engine: how many were recorded */
-	char words[FINDING_BYTES]; /* about the error, or "" */
+	int error;		 /* 0, -errno or -WM_E_* */
+	uint32_t way;		 /* with the agent: enum control_way, which it reported */
+	uint64_t branches;	 /* under the engine: how many were recorded */
+	char words[CHECK_BYTES]; /* about the error, or "" */
 };
 
 static void say(struct launched *launched, int error, const char *words)
@@ -117,43 +117,43 @@ static struct launched apart(char *const argv[],
 	return result;
 }
 
-void launched_look(struct finding_list *list, char *const program[])
+void launched_look(struct check_list *list, char *const program[])
 {
-	struct finding *finding = finding_add(list, "waymark", "preload");
+	struct check *check = check_add(list, "waymark", "preload");
 	struct launched launched = { 0 };
 
-	finding->is_basic = 1;
+	check->is_basic = 1;
 	if (!program) {
-		finding_say(finding, FINDING_UNKNOWN, "not tried: /proc/self/exe names no program");
+		check_say(check, CHECK_UNKNOWN, "not tried: /proc/self/exe names no program");
 		return;
 	}
 	launched = apart(program, launch);
 	if (launched.error)
-		finding_error(finding, launched.error, launched.words);
+		check_error(check, launched.error, launched.words);
 	else if (launched.way == WAY_PROC_MEM || launched.way == WAY_MPROTECT)
-		finding_say(finding, FINDING_FINE,
-			    "a program was started with the agent, which writes code by %s",
-			    launched.way == WAY_PROC_MEM ? "/proc/self/mem" : "mprotect(2)");
+		check_say(check, CHECK_FINE,
+			  "a program was started with the agent, which writes code by %s",
+			  launched.way == WAY_PROC_MEM ? "/proc/self/mem" : "mprotect(2)");
 	else
-		finding_say(finding, FINDING_LIMITED,
-			    "a program was started with the agent, which cannot write code");
-	if (finding->state == FINDING_LIMITED)
-		finding_change(finding, wm_error_hint(WM_E_NO_TEXT_WRITE));
+		check_say(check, CHECK_LIMITED,
+			  "a program was started with the agent, which cannot write code");
+	if (check->state == CHECK_LIMITED)
+		check_change(check, wm_error_hint(WM_E_NO_TEXT_WRITE));
 }
 
-void launched_look_soft(struct finding *finding, char *const program[])
+void launched_look_soft(struct check *check, char *const program[])
 {
 	struct launched launched = apart(program, record);
 
 	if (!launched.error && launched.branches) {
-		finding_say(finding, FINDING_FINE, "a program was recorded: %" PRIu64 " branches",
-			    launched.branches);
+		check_say(check, CHECK_FINE, "a program was recorded: %" PRIu64 " branches",
+			  launched.branches);
 		return;
 	}
-	finding->found[0] = '\0';
-	finding_say(finding, FINDING_ABSENT, "a program could not be recorded");
+	check->found[0] = '\0';
+	check_say(check, CHECK_ABSENT, "a program could not be recorded");
 	if (launched.error)
-		finding_error(finding, launched.error, launched.words);
-	if (!finding->change[0])
-		finding_change(finding, "take trail/step/");
+		check_error(check, launched.error, launched.words);
+	if (!check->change[0])
+		check_change(check, "take trail/step/");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The table of trials (target/trial/trial.def) as findings. */
+/* The table of trials (target/trial/trial.def) as checks. */
 #include "record/doctor/doctor.h"
 
 #include <errno.h>
@@ -36,64 +36,64 @@ static int is_refusal(int err)
 	return err == -EPERM || err == -EACCES || err == -ENOSYS || err == -ECANCELED;
 }
 
-void trials_look_remedy(struct finding *finding, enum trial trial,
-			const struct trial_answer *answer, int is_filtered)
+void trials_look_remedy(struct check *check, enum trial trial, const struct trial_answer *answer,
+			int is_filtered)
 {
 	const struct trial_row *row = trial_row(trial);
 	const char *permit = permits[row->needs];
 	int err = answer->error;
 
 	if (is_filtered && is_refusal(err) && err != -EACCES) {
-		finding_say(finding, finding->state, "this process is under a seccomp filter");
-		finding_change(finding, "allow the call in the filter; with Docker: --cap-add "
-					"PERFMON --cap-add SYS_PTRACE");
+		check_say(check, check->state, "this process is under a seccomp filter");
+		check_change(check, "allow the call in the filter; with Docker: --cap-add "
+				    "PERFMON --cap-add SYS_PTRACE");
 	} else if (permit && (err == -EPERM || err == -EACCES)) {
-		finding_change(finding, permit);
+		check_change(check, permit);
 		if (has_user_namespace())
-			finding_change(finding, "outside of this user namespace");
+			check_change(check, "outside of this user namespace");
 	} else if (answer->state == TRIAL_FAILS) {
-		finding_change(finding, row->instead);
+		check_change(check, row->instead);
 	} else if (err == -ENOSPC) {
-		finding_change(finding, "end the programs that hold the debug registers");
+		check_change(check, "end the programs that hold the debug registers");
 	} else if (err == -EAGAIN || err == -ETIMEDOUT) {
-		finding_change(
-			finding,
+		check_change(
+			check,
 			"try again when the machine is less busy; if it fails again, take the mechanism for broken");
 	}
 }
 
-void trials_look_one(struct finding *finding, enum trial trial, const struct machine *machine)
+void trials_look_one(struct check *check, enum trial trial, const struct machine *machine)
 {
 	const struct trial_row *row = trial_row(trial);
 	const struct trial_answer *answer = &machine->trials[trial];
 	const struct trial_answer *permission = &machine->trials[row->needs];
-	char reason[FINDING_BYTES];
+	char reason[CHECK_BYTES];
 
 	trial_reason(trial, answer, reason, sizeof(reason));
-	finding->is_basic = row->is_basic;
-	finding_say(finding,
-		    answer->state == TRIAL_WORKS     ? FINDING_FINE
-		    : answer->state == TRIAL_UNKNOWN ? FINDING_UNKNOWN
-		    : row->is_limit		     ? FINDING_LIMITED
-						     : FINDING_ABSENT,
-		    "%s", reason + strlen(row->name) + strlen(": "));
+	check->is_basic = row->is_basic;
+	check_say(check,
+		  answer->state == TRIAL_WORKS	   ? CHECK_FINE
+		  : answer->state == TRIAL_UNKNOWN ? CHECK_UNKNOWN
+		  : row->is_limit		   ? CHECK_LIMITED
+						   : CHECK_ABSENT,
+		  "%s", reason + strlen(row->name) + strlen(": "));
 	if (answer->state != TRIAL_WORKS) {
-		trials_look_remedy(finding, trial, answer, machine->is_filtered);
+		trials_look_remedy(check, trial, answer, machine->is_filtered);
 	} else if (is_refusal(permission->error)) {
 		/* the cache kept it from a command that had the permission */
 		trial_reason(row->needs, permission, reason, sizeof(reason));
-		finding_say(finding, FINDING_UNKNOWN, "not in this process: %s", reason);
-		trials_look_remedy(finding, row->needs, permission, machine->is_filtered);
+		check_say(check, CHECK_UNKNOWN, "not in this process: %s", reason);
+		trials_look_remedy(check, row->needs, permission, machine->is_filtered);
 	}
 }
 
-void trials_look(struct finding_list *list, const struct machine *machine, const char *area)
+void trials_look(struct check_list *list, const struct machine *machine, const char *area)
 {
 	for (int i = 0; i < TRIAL_COUNT; i++) {
 		const struct trial_row *row = trial_row((enum trial)i);
 
 		if (!strcmp(row->area, area))
-			trials_look_one(finding_add(list, row->area, row->name), (enum trial)i,
+			trials_look_one(check_add(list, row->area, row->name), (enum trial)i,
 					machine);
 	}
 }

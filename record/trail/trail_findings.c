@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/* How a session's trails were recorded, and what of them was not, in words. */
+#include "record/session/findings.h"
+#include "record/session/session.h"
+#include "record/spec/spec.h"
+#include "record/trail/live.h"
+#include "record/trail/trail_request.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <waymark/error.h>
+
+static void origin_findings(const struct wm_session *session, struct findings *list)
+{
+	const struct trail_request *request = spec_trail(session->specs);
+	const struct live *live = session->live;
+	const struct origin_state *soft = &live->origins[ORIGIN_SOFT];
+
+	if (!request || !request->is_auto || !live->has_origin)
+		return;
+	if (live->origin == ORIGIN_STEP)
+		finding_add(
+			list, "origin", FINDING_NOTE,
+			"the trail's origin is step, single steps, which are slow; not soft: %s%s%s",
+			wm_error_text(soft->error), soft->detail[0] ? ": " : "", soft->detail);
+	else
+		finding_add(list, "origin", FINDING_NOTE, "the trail's origin is %s%s",
+			    origin_name(live->origin),
+			    live->origin == ORIGIN_SOFT ? ", a translation of the program" : "");
+	for (int i = 0; i < ORIGINS; i++) {
+		const struct origin_state *state = &live->origins[i];
+		char subject[32];
+
+		if (!state->error)
+			continue;
+		snprintf(subject, sizeof(subject), "not %s", origin_name((enum origin)i));
+		finding_part(list, "not-origin", subject, state->error, state->detail)
+			->severity = FINDING_DETAIL;
+	}
+}
+
+static void native_findings(const struct natives *natives, struct findings *list)
+{
+	for (int why = 1; why < ENGINE_NATIVES; why++) {
+		const char *words = native_words((enum engine_native)why);
+		uint32_t count = natives->counts[why];
+		double after = (double)natives->after_ns[why] / 1e9;
+		char who[64];
+		struct finding *finding;
+
+		if (!count)
+			continue;
+		snprintf(who, sizeof(who), count == 1 ? "process %d" : "%d processes",
+			 count == 1 ? (int)natives->pids[why] : (int)count);
+		finding = finding_add(
+			list, "native", FINDING_LOSS,
+			"%s went on natively (%s)%s after %.2f s: nothing is recorded from then on",
+			who, words, count == 1 ? "" : ", the first", after);
+		finding->count = count;
+		finding->pid = (pid_t)natives->pids[why];
+		finding->remedy = native_hint((enum engine_native)why);
+	}
+}
+
+static void unfollowed_findings(const struct live *live, const struct live_counts *counts,
+				struct findings *list)
+{
+	uint64_t rest = counts->unfollowed;
+	char many[160];
+
+	for (int why = 0; why < ENGINE_UNFOLLOWEDS; why++) {
+		uint32_t count = live->natives.unfollowed[why];
+
+		finding_counted(list, "unfollowed", count, "child process",
+				"went on unrecorded: %s",
+				native_unfollowed_words((enum engine_unfollowed)why));
+		rest -= count < rest ? count : rest;
+	}
+	snprintf(many, sizeof(many),
+		 "at most %u processes are followed at a time; run fewer at once, "
+		 "or see \"CHILDREN\" in waymark-trail(7) for other causes",
+		 counts->followed_max);
+	finding_counted(list, "unfollowed", rest, "child process", "went on unrecorded: %s",
+			counts->processes >= counts->followed_max
+				? many
+				: "\"CHILDREN\" in waymark-trail(7) has the causes");
+}
+
+static void ended_findings(const struct live_counts *counts, struct findings *list)
+{
+	finding_counted(list, "trail-foreign", counts->foreign, "process",
+			"executed a program that is not x86-64; the trail ends there");
+	finding_counted(list, "trail-privileged", counts->privileged, "process",
+			"executed a program that gains rights; the trail ends there");
+	finding_counted(list, "untrapped", counts->untrapped, "process",
+			"ignored SIGTRAP, which would end it now: %s",
+			counts->untrapped_error == -WM_E_SECCOMP
+				? "its system calls are filtered"
+				: wm_error_text(counts->untrapped_error));
+}
+
+void trail_findings(const struct wm_session *session, int is_over, struct findings *list)
+{
+	const struct live *live = session->live;
+	struct live_counts counts;
+
+	if (!is_over) {
+		origin_findings(session, list);
+		return;
+	}
+	live_counts(session, &counts);
+	native_findings(&live->natives, list);
+	if (live->losses[0])
+		finding_add(list, "trail-losses", FINDING_LOSS,
+			    "the trail is not all that was asked for: %s", live->losses);
+	ended_findings(&counts, list);
+	if (counts.unfollowed)
+		unfollowed_findings(live, &counts, list);
+}
