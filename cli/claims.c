@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-#include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/json.h"
-#include "target/claim/holder.h"
+#include "read/rows/render.h"
 #include "record/perf/object.h"
+#include "target/claim/holder.h"
 #include "target/process/target.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
-
-#define COLUMNS_MAX 48
 
 struct options {
 	uint32_t pid; /* 0: all */
@@ -141,262 +136,110 @@ static int find(struct shown *shown, pid_t pid)
 	return err;
 }
 
-static void count_text(const struct claim_row *row, char *text, size_t bytes)
-{
-	const struct claim *claim = &row->claim;
-	char number[32];
-
-	if (claim->resource == CLAIM_LOCKED_MEMORY)
-		snprintf(text, bytes, "%s",
-			 quantity_show_bytes(claim->count, number, sizeof(number)));
-	else if (claim->resource == CLAIM_DEBUG_REGISTER)
-		snprintf(text, bytes, "%" PRIu64 " of %d", claim->count, EVENT_SOURCES_MAX);
-	else
-		snprintf(text, bytes, "%" PRIu64, claim->count);
-}
-
-static void target_name(const struct claim_row *row, char comm[16])
-{
-	comm[0] = '\0';
-	if (!row->is_foreign && row->claim.scope == CLAIM_OF_PROCESS)
-		target_comm(row->claim.target, row->claim.target, comm);
-	if (!row->is_foreign && row->claim.scope == CLAIM_OF_THREAD)
-		target_comm(row->claim.target, row->claim.target, comm);
-}
-
-static void of_text(const struct claim_row *row, char *text, size_t bytes)
-{
-	const struct claim *claim = &row->claim;
-	char comm[16];
-
-	target_name(row, comm);
-	if (comm[0])
-		snprintf(text, bytes, "%s %d (%s)", claim_scope_name(claim->scope), claim->target,
-			 comm);
-	else if (claim->scope == CLAIM_OF_SYSTEM)
-		snprintf(text, bytes, "system");
-	else
-		snprintf(text, bytes, "%s %d",
-			 claim->scope == CLAIM_OF_CPU ? "CPU" : claim_scope_name(claim->scope),
-			 claim->target);
-}
-
-static void since_text(const struct claim_row *row, char *text, size_t bytes)
-{
-	time_t now = time(NULL), then = (time_t)(row->since_ns / 1000000000);
-	struct tm broken;
-
-	localtime_r(&then, &broken);
-	strftime(text, bytes, now - then < 12 * 3600 ? "%H:%M:%S" : "%Y-%m-%d", &broken);
-}
-
-static void put(struct out *out, const char *text)
-{
-	out_escaped(out, text, strlen(text));
-}
-
-static void put_column(struct out *out, const char *text, int columns)
-{
-	int length = (int)strlen(text);
-
-	put(out, text);
-	for (; length < columns; length++)
-		out_char(out, ' ');
-	out_literal(out, "  ");
-}
-
-/* The columns of one row; `for` is the last, and not padded. */
-struct columns {
-	char resource[COLUMNS_MAX], of[COLUMNS_MAX], count[COLUMNS_MAX], owner[COLUMNS_MAX],
-		user[COLUMNS_MAX], since[COLUMNS_MAX];
+static const struct row_column claim_columns[] = {
+	{ "resource", ROW_TEXT, ROW_PLAIN, 0, "debug-register, sigtrap, descriptors ..." },
+	{ "scope", ROW_TEXT, ROW_PLAIN, 0, "thread, process, user, cpu or system" },
+	{ "target", ROW_U64, ROW_PLAIN, ROW_QUIET, "the scope's number" },
+	{ "target_name", ROW_TEXT, ROW_PLAIN, 0, "of a thread or process" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "how many; of locked-memory, bytes" },
+	{ "of", ROW_U64, ROW_COUNT, 0, "how many there are" },
+	{ "holder", ROW_TEXT, ROW_PLAIN, 0, "the program that holds it" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "its process" },
+	{ "user", ROW_TEXT, ROW_PLAIN, 0, "whose process that is" },
+	{ "uid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the user's number" },
+	{ "start_time", ROW_U64, ROW_PLAIN, ROW_DETAIL,
+	  "of the process, as /proc/PID/stat has it" },
+	{ "since", ROW_U64, ROW_TIME, 0, "when it was claimed" },
+	{ "state", ROW_TEXT, ROW_PLAIN, 0, "held; wanted: about to be taken, or just given back" },
+	{ "ended", ROW_BOOL, ROW_PLAIN, ROW_QUIET,
+	  "the holder; a child of it has the descriptors" },
+	{ "other_pid_namespace", ROW_BOOL, ROW_PLAIN, ROW_QUIET,
+	  "the numbers are those of another" },
+	{ "for", ROW_TEXT, ROW_PLAIN, 0, "what it is for" },
+	{ "bytes", ROW_U64, ROW_PLAIN, ROW_QUIET, "how many are watched" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "where" },
 };
+const struct row_table claim_table = ROW_TABLE("claim", "What recordings hold of what is scarce.",
+					       claim_columns);
 
-/* "builder", or its number. */
-static void user_text(uid_t uid, char *text, size_t bytes)
-{
-	const struct passwd *user = getpwuid(uid);
+static const struct row_column perf_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "its program" },
+	{ "descriptors", ROW_U64, ROW_COUNT, 0, "of perf events" },
+};
+const struct row_table perf_table = ROW_TABLE("perf", "Other processes with events of the kernel.",
+					      perf_columns);
 
-	if (user && user->pw_name[0])
-		snprintf(text, bytes, "%s", user->pw_name);
-	else
-		snprintf(text, bytes, "%u", (unsigned int)uid);
-}
+static const struct row_column ledger_columns[] = {
+	{ "damaged", ROW_U64, ROW_COUNT, ROW_DETAIL, "claims that can't be read" },
+	{ "tracer_pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "who traces the process of -p" },
+	{ "tracer", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its program" },
+	{ "unreadable", ROW_U64, ROW_COUNT, ROW_DETAIL, "processes that can't be looked at" },
+};
+const struct row_table ledger_table = ROW_TABLE("ledger", "What waymark claims --json ends with.",
+						ledger_columns);
 
-static void fill(struct columns *columns, const struct claim_row *row)
-{
-	snprintf(columns->resource, COLUMNS_MAX, "%s", claim_resource_words(row->claim.resource));
-	of_text(row, columns->of, COLUMNS_MAX);
-	count_text(row, columns->count, COLUMNS_MAX);
-	snprintf(columns->owner, COLUMNS_MAX, "%s %d", row->owner.comm, row->owner.pid);
-	user_text(row->owner.uid, columns->user, COLUMNS_MAX);
-	since_text(row, columns->since, COLUMNS_MAX);
-}
-
-static void widen(int *width, const char *text)
-{
-	int length = (int)strlen(text);
-
-	*width = length > *width ? length : *width;
-}
-
-static void put_what(struct out *out, const struct claim_row *row)
+static void put_claim(struct rows *rows, const struct claim_row *row)
 {
 	const struct claim *claim = &row->claim;
+	int has_name = !row->is_foreign &&
+		       (claim->scope == CLAIM_OF_PROCESS || claim->scope == CLAIM_OF_THREAD);
+	const struct passwd *user = getpwuid(row->owner.uid);
+	char comm[16] = "", uid[16];
 
-	put(out, claim->what);
-	if (claim->bytes) {
-		out_literal(out, ", ");
-		out_u64(out, claim->bytes);
-		put(out, claim->bytes == 1 ? " byte at " : " bytes at ");
-		out_hex(out, claim->address);
-	}
-	if (row->state == CLAIM_WANTED)
-		put(out, ", about to be taken or just given back");
-	if (row->is_left)
-		put(out, "; its owner has ended, and a child of his has the descriptors");
-	if (row->is_foreign)
-		put(out, "; the numbers are those of another PID namespace");
-	out_char(out, '\n');
+	if (has_name)
+		target_comm(claim->target, claim->target, comm);
+	snprintf(uid, sizeof(uid), "%u", (unsigned int)row->owner.uid);
+	ROWS_PUT(rows, claim_columns, row_text(claim_resource_name(claim->resource)),
+		 row_text(claim_scope_name(claim->scope)), row_u64((uint32_t)claim->target),
+		 row_words(comm), row_u64(claim->count),
+		 claim->resource == CLAIM_DEBUG_REGISTER ? row_u64(EVENT_SOURCES_MAX) : row_null(),
+		 row_text(row->owner.comm), row_u64((uint32_t)row->owner.pid),
+		 row_text(user && user->pw_name[0] ? user->pw_name : uid), row_u64(row->owner.uid),
+		 row_u64(row->owner.start_time), row_u64(row->since_ns),
+		 row_text(row->state == CLAIM_HELD ? "held" : "wanted"), row_bool(row->is_left),
+		 row_bool(row->is_foreign), row_text(claim->what), row_u64(claim->bytes),
+		 claim->bytes ? row_address(claim->address) : row_null());
 }
 
-static void put_rows(struct out *out, const struct claim_list *list)
+static void put_others(struct rows *rows, const struct shown *shown)
 {
-	struct columns head = { "RESOURCE", "OF", "COUNT", "HOLDER", "USER", "SINCE" }, columns;
-	int widths[6] = { 0 };
-
-	for (size_t i = 0; i <= list->count; i++) {
-		columns = head;
-		if (i)
-			fill(&columns, &list->rows[i - 1]);
-		widen(&widths[0], columns.resource);
-		widen(&widths[1], columns.of);
-		widen(&widths[2], columns.count);
-		widen(&widths[3], columns.owner);
-		widen(&widths[4], columns.user);
-		widen(&widths[5], columns.since);
-	}
-	for (size_t i = 0; i <= list->count; i++) {
-		columns = head;
-		if (i)
-			fill(&columns, &list->rows[i - 1]);
-		put_column(out, columns.resource, widths[0]);
-		put_column(out, columns.of, widths[1]);
-		put_column(out, columns.count, widths[2]);
-		put_column(out, columns.owner, widths[3]);
-		put_column(out, columns.user, widths[4]);
-		put_column(out, columns.since, widths[5]);
-		if (i)
-			put_what(out, &list->rows[i - 1]);
-		else
-			out_literal(out, "FOR\n");
-	}
-}
-
-static void put_others(struct out *out, const struct claim_holders *others)
-{
+	const struct claim_holders *others = &shown->others;
+	const struct row_value ledger[] = {
+		row_u64(shown->list.damaged),
+		row_known((uint32_t)others->tracer_pid),
+		others->tracer_pid ? row_text(others->tracer_comm) : row_null(),
+		row_u64(others->unreadable),
+	};
 	char text[4096];
 
 	claim_holders_words(others, text, sizeof(text));
-	if (text[0]) {
-		put(out, text);
-		out_char(out, '\n');
-	}
-}
-
-static void put_text(struct out *out, const struct shown *shown)
-{
-	if (shown->list.count)
-		put_rows(out, &shown->list);
-	else
-		put(out, "no claims");
-	if (!shown->list.count)
-		out_char(out, '\n');
-	put_others(out, &shown->others);
-}
-
-static void json_row(struct json *json, const struct claim_row *row)
-{
-	const struct claim *claim = &row->claim;
-	char address[32], comm[16], user[COLUMNS_MAX];
-
-	target_name(row, comm);
-	snprintf(address, sizeof(address), "0x%" PRIx64, claim->address);
-	json_line(json);
-	json_open(json, NULL, '{');
-	json_string(json, "resource", claim_resource_name(claim->resource));
-	json_string(json, "scope", claim_scope_name(claim->scope));
-	json_number(json, "target", (uint32_t)claim->target);
-	json_words(json, "target_name", comm[0] ? comm : NULL);
-	json_number(json, "count", claim->count);
-	if (claim->resource == CLAIM_DEBUG_REGISTER)
-		json_number(json, "of", EVENT_SOURCES_MAX);
-	else
-		json_null(json, "of");
-	json_string(json, "state", row->state == CLAIM_HELD ? "held" : "wanted");
-	json_string(json, "for", claim->what);
-	json_words(json, "address", claim->bytes ? address : NULL);
-	json_number(json, "bytes", claim->bytes);
-	json_number(json, "since_ns", row->since_ns);
-	json_open(json, "holder", '{');
-	json_number(json, "pid", (uint32_t)row->owner.pid);
-	json_string(json, "name", row->owner.comm);
-	json_number(json, "uid", row->owner.uid);
-	user_text(row->owner.uid, user, sizeof(user));
-	json_string(json, "user", user);
-	json_number(json, "start_time", row->owner.start_time);
-	json_bool(json, "ended", row->is_left);
-	json_bool(json, "other_pid_namespace", row->is_foreign);
-	json_close(json, '}');
-	json_close(json, '}');
-}
-
-static void put_json(struct out *out, const struct shown *shown)
-{
-	const struct claim_holders *others = &shown->others;
-	struct json json = { out, 0 };
-
-	json_open(&json, NULL, '{');
-	json_open(&json, "claims", '[');
-	for (size_t i = 0; i < shown->list.count; i++)
-		json_row(&json, &shown->list.rows[i]);
-	json_close(&json, ']');
-	json_number(&json, "damaged", shown->list.damaged);
-	if (others->tracer_pid) {
-		json_open(&json, "tracer", '{');
-		json_number(&json, "pid", (uint32_t)others->tracer_pid);
-		json_string(&json, "name", others->tracer_comm);
-		json_close(&json, '}');
-	} else {
-		json_null(&json, "tracer");
-	}
-	json_open(&json, "perf", '[');
-	for (size_t i = 0; i < others->perf_count; i++) {
-		json_open(&json, NULL, '{');
-		json_number(&json, "pid", (uint32_t)others->perf[i].pid);
-		json_string(&json, "name", others->perf[i].comm);
-		json_number(&json, "descriptors", others->perf[i].descriptors);
-		json_close(&json, '}');
-	}
-	json_close(&json, ']');
-	json_number(&json, "unreadable", others->unreadable);
-	json_close(&json, '}');
-	out_char(out, '\n');
+	if (text[0])
+		rows_note(rows, "%s", text);
+	if (rows->format == ROWS_TEXT)
+		return;
+	rows_open(rows, &perf_table, NULL);
+	for (size_t i = 0; i < others->perf_count; i++)
+		ROWS_PUT(rows, perf_columns, row_u64((uint32_t)others->perf[i].pid),
+			 row_text(others->perf[i].comm), row_u64(others->perf[i].descriptors));
+	rows_close(rows);
+	rows_record(rows, &ledger_table, ledger);
 }
 
 static int print(const struct shown *shown, int json)
 {
-	struct out *out = malloc(sizeof(*out));
+	static struct out out;
+	struct rows rows;
 	int err;
 
-	if (!out)
-		return complain(-ENOMEM, NULL);
-	out_init(out, STDOUT_FILENO);
-	if (json)
-		put_json(out, shown);
-	else
-		put_text(out, shown);
-	err = out_flush(out);
-	free(out);
+	out_init(&out, STDOUT_FILENO);
+	rows_begin(&rows, &out, json ? ROWS_JSON : ROWS_TEXT);
+	rows_open(&rows, &claim_table, &(struct rows_layout){ .none = "no claims" });
+	for (size_t i = 0; i < shown->list.count; i++)
+		put_claim(&rows, &shown->list.rows[i]);
+	rows_close(&rows);
+	put_others(&rows, shown);
+	err = rows_end(&rows);
 	if (err && err != -EPIPE)
 		return complain(err, "writing the claims");
 	if (shown->list.damaged)

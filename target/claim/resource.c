@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/claim/resource.h"
 
-static const struct {
-	const char *words, *name;
-} resources[CLAIM_RESOURCE_END] = {
-	{ "?", "?" },
-	[CLAIM_DEBUG_REGISTER] = { "debug register", "debug-register" },
-	[CLAIM_BRANCH_UNIT] = { "branch unit", "branch-unit" },
-	[CLAIM_LOCKED_MEMORY] = { "locked memory", "locked-memory" },
-	[CLAIM_DESCRIPTORS] = { "descriptors", "descriptors" },
-	[CLAIM_SIGTRAP] = { "SIGTRAP", "sigtrap" },
-	[CLAIM_COUNTER] = { "counter", "counter" },
+static const char *const resources[CLAIM_RESOURCE_END] = {
+	"?",
+	[CLAIM_DEBUG_REGISTER] = "debug-register",
+	[CLAIM_BRANCH_UNIT] = "branch-unit",
+	[CLAIM_LOCKED_MEMORY] = "locked-memory",
+	[CLAIM_DESCRIPTORS] = "descriptors",
+	[CLAIM_SIGTRAP] = "sigtrap",
+	[CLAIM_COUNTER] = "counter",
 };
 
 static const char *const scopes[CLAIM_SCOPE_END] = {
@@ -22,14 +20,9 @@ static const char *const scopes[CLAIM_SCOPE_END] = {
 	[CLAIM_OF_SYSTEM] = "system",
 };
 
-const char *claim_resource_words(enum claim_resource resource)
-{
-	return resources[resource < CLAIM_RESOURCE_END ? resource : 0].words;
-}
-
 const char *claim_resource_name(enum claim_resource resource)
 {
-	return resources[resource < CLAIM_RESOURCE_END ? resource : 0].name;
+	return resources[resource < CLAIM_RESOURCE_END ? resource : 0];
 }
 
 const char *claim_scope_name(enum claim_scope scope)

@@ -24,8 +24,7 @@ enum claim_scope {
 	CLAIM_SCOPE_END
 };
 
-/* "debug register" and so on; "?" for an invalid one. In JSON: "debug-register". */
-const char *claim_resource_words(enum claim_resource resource);
+/* "debug-register" and so on; "?" for an invalid one. */
 const char *claim_resource_name(enum claim_resource resource);
 
 /* "thread", "process", "cpu", "user", "system"; "?" for an invalid one. */
