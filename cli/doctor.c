@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/json.h"
+#include "read/rows/render.h"
 #include "record/doctor/doctor.h"
 #include "target/trial/simulate.h"
 
@@ -9,14 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-
-#define STATE_COLUMNS 9
-#define NAME_COLUMNS 21
-#define INDENT 32 /* where words begin: two spaces, the state, the name */
-#define WIDTH_LEAST 60
 
 struct options {
 	uint32_t pid;
@@ -43,186 +37,124 @@ static int option_take(void *data, int id, const char *text)
 	return CLI_FINE;
 }
 
-/* How wide a line may be; 0: as long as it is. */
-static size_t width_of_output(void)
-{
-	struct winsize size;
+static const struct row_column check_columns[] = {
+	{ "group", ROW_TEXT, ROW_PLAIN, 0, "what it belongs to" },
+	{ "state", ROW_TEXT, ROW_PLAIN, 0, "fine, limited, absent or unknown" },
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "of the mechanism, or of the trial" },
+	{ "basic", ROW_BOOL, ROW_PLAIN, ROW_QUIET, "Waymark is of little use without it" },
+	{ "found", ROW_TEXT, ROW_PLAIN, 0, "what was seen" },
+	{ "change", ROW_TEXT, ROW_PLAIN, 0, "what would make it better" },
+};
+const struct row_table check_table = ROW_TABLE(
+	"check", "What works on this machine, or in a process.", check_columns);
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
-		return 0;
-	return size.ws_col < WIDTH_LEAST ? WIDTH_LEAST : size.ws_col;
-}
+static const struct row_column machine_columns[] = {
+	{ "version", ROW_TEXT, ROW_PLAIN, 0, "Waymark's" },
+	{ "kernel", ROW_TEXT, ROW_PLAIN, 0, "and the machine's kind" },
+	{ "uid", ROW_U64, ROW_PLAIN, 0, "the user" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process that was looked at; null: none" },
+	{ "trials", ROW_U64, ROW_NS, ROW_QUIET, "how long the trials took" },
+	{ "simulated", ROW_TEXT, ROW_PLAIN, 0, "failures, by WAYMARK_SIMULATE" },
+	{ "works", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "all that is basic does" },
+};
+const struct row_table machine_table = ROW_TABLE("machine", "What waymark doctor looked at.",
+						 machine_columns);
 
-static void put_spaces(struct out *out, size_t count)
-{
-	while (count--)
-		out_char(out, ' ');
-}
-
-/* Words that begin at an indent, in lines of that width. */
-static void put_words(struct out *out, const char *words, size_t indent, size_t width)
-{
-	size_t column = indent;
-
-	while (*words) {
-		size_t bytes = strcspn(words, " ");
-
-		if (width && column > indent && column + bytes >= width) {
-			out_char(out, '\n');
-			put_spaces(out, indent);
-			column = indent;
-		} else if (column > indent) {
-			out_char(out, ' ');
-			column++;
-		}
-		/* names of programs are among them */
-		out_escaped(out, words, bytes);
-		column += bytes;
-		words += bytes + strspn(words + bytes, " ");
-	}
-	out_char(out, '\n');
-}
-
-static void put_padded(struct out *out, const char *text, size_t columns)
-{
-	size_t bytes = strlen(text);
-
-	out_text(out, text, bytes);
-	put_spaces(out, bytes < columns ? columns - bytes : 1);
-}
-
-static void show_change(struct out *out, const struct check *check, size_t indent, size_t width)
-{
-	if (check->state == CHECK_FINE || !check->change[0])
-		return;
-	put_spaces(out, indent - 3);
-	out_literal(out, "-> ");
-	put_words(out, check->change, indent, width);
-}
-
-static void show(struct out *out, const struct check_list *list)
-{
-	size_t width = width_of_output();
-	const char *group = "";
-
-	for (size_t i = 0; i < list->count; i++) {
-		const struct check *check = &list->all[i];
-
-		if (strcmp(group, check->group) != 0) {
-			group = check->group;
-			if (i)
-				out_char(out, '\n');
-			out_text(out, group, strlen(group));
-			out_char(out, '\n');
-		}
-		out_literal(out, "  ");
-		put_padded(out, check_state_name(check->state), STATE_COLUMNS);
-		put_padded(out, check->name, NAME_COLUMNS);
-		put_words(out, check->found, INDENT, width);
-		show_change(out, check, INDENT, width);
-	}
-}
-
-static void show_sum(struct out *out, const struct check_list *list)
-{
-	int is_first = 1;
-
-	if (!check_lacks(list)) {
-		out_literal(out, "\neverything basic works here\n");
-		return;
-	}
-	out_literal(out, "\nbasic mechanisms that were not seen to work here: ");
-	for (size_t i = 0; i < list->count; i++) {
-		const struct check *check = &list->all[i];
-
-		if (!check_is_lack(check))
-			continue;
-		if (!is_first)
-			out_literal(out, ", ");
-		is_first = 0;
-		out_text(out, check->name, strlen(check->name));
-	}
-	out_char(out, '\n');
-}
-
-static void show_json(struct out *out, const struct check_list *list, pid_t pid, uint64_t trials_us)
-{
-	struct json json = { .out = out };
-
-	json_open(&json, NULL, '{');
-	json_string(&json, "version", WAYMARK_VERSION);
-	if (pid)
-		json_number(&json, "pid", (uint64_t)pid);
-	json_decimal(&json, "trials_ms", (double)trials_us / 1000, 3);
-	json_number(&json, "uid", geteuid());
-	json_bool(&json, "simulated", simulate_any());
-	json_bool(&json, "works", !check_lacks(list));
-	json_open(&json, "findings", '[');
-	for (size_t i = 0; i < list->count; i++) {
-		const struct check *check = &list->all[i];
-
-		json_line(&json);
-		json_open(&json, NULL, '{');
-		json_string(&json, "group", check->group);
-		json_string(&json, "name", check->name);
-		json_string(&json, "state", check_state_name(check->state));
-		json_bool(&json, "basic", check->is_basic);
-		json_string(&json, "found", check->found);
-		json_words(&json, "change", check->change);
-		json_close(&json, '}');
-	}
-	json_close(&json, ']');
-	json_close(&json, '}');
-	out_char(out, '\n');
-}
-
-static void show_head(struct out *out)
+static void put_machine(struct rows *rows, const struct check_list *list, pid_t pid,
+			uint64_t trials_us)
 {
 	struct utsname names;
-	char text[512];
+	char kernel[256];
 
 	uname(&names);
-	snprintf(text, sizeof(text), "waymark %s, %s %s %s, user %u\n\n", WAYMARK_VERSION,
-		 names.sysname, names.release, names.machine, geteuid());
-	out_text(out, text, strlen(text));
-	if (!simulate_any())
-		return;
-	snprintf(text, sizeof(text), "simulated failures: %s (WAYMARK_SIMULATE)\n\n",
-		 secure_getenv("WAYMARK_SIMULATE"));
-	out_text(out, text, strlen(text));
+	snprintf(kernel, sizeof(kernel), "%s %s %s", names.sysname, names.release, names.machine);
+	rows_record(rows, &machine_table,
+		    (const struct row_value[]){
+			    row_text(WAYMARK_VERSION), row_text(kernel), row_u64(geteuid()),
+			    row_known((uint64_t)pid), row_u64(trials_us * 1000),
+			    row_text(simulate_any() ? secure_getenv("WAYMARK_SIMULATE") : NULL),
+			    row_bool(!check_lacks(list)) });
 }
 
-/* A line for each trial that was named. CLI_FAILED unless all work. */
-static int show_trials(struct out *out, char **names, int is_json)
+static void put_checks(struct rows *rows, const struct check_list *list, int is_change,
+		       const struct rows_layout *layout)
 {
-	static const char *const states[] = {
-		[TRIAL_UNKNOWN] = "unknown", [TRIAL_FAILS] = "fails", [TRIAL_WORKS] = "works"
+	rows_open(rows, &check_table, layout);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct check *check = &list->all[i];
+		int has_change = check->state != CHECK_FINE && check->change[0];
+
+		if (has_change || !is_change)
+			ROWS_PUT(rows, check_columns, row_text(check->group),
+				 row_text(check_state_name(check->state)), row_text(check->name),
+				 row_bool(check->is_basic), row_text(check->found),
+				 row_text(has_change ? check->change : NULL));
+	}
+	rows_close(rows);
+}
+
+/* " a b": the names of what is basic and was not seen to work. Returns text. */
+static const char *lacks_text(const struct check_list *list, char *text, size_t bytes)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < list->count && used < bytes; i++)
+		if (check_is_lack(&list->all[i]))
+			used += (size_t)snprintf(text + used, bytes - used, " %s",
+						 list->all[i].name);
+	return text;
+}
+
+/* In text, words may be long: what would change something is a table of its own. */
+static int print(const struct check_list *list, pid_t pid, uint64_t trials_us, int is_json)
+{
+	int is_whole = trials_us != 0;
+	static const struct rows_layout whole = { .hidden = 1 << 5 };
+	static const struct rows_layout changes = {
+		.title = "What would change it:", .hidden = 1 << 1 | 1 << 3 | 1 << 4, .is_bare = 1
 	};
+	static struct out out;
+	struct rows rows;
+	char text[512];
+	int err;
+
+	out_init(&out, STDOUT_FILENO);
+	rows_begin(&rows, &out, is_json ? ROWS_JSON : ROWS_TEXT);
+	put_machine(&rows, list, pid, trials_us);
+	put_checks(&rows, list, 0, &whole);
+	if (!is_json)
+		put_checks(&rows, list, 1, &changes);
+	if (is_whole && !is_json)
+		out_char(&out, '\n');
+	if (is_whole)
+		rows_note(&rows, "%s%s",
+			  check_lacks(list) ? "basic mechanisms that were not seen to work here:"
+					    : "everything basic works here",
+			  lacks_text(list, text, sizeof(text)));
+	err = rows_end(&rows);
+	return err ? complain(err, "standard output") : check_lacks(list) ? CLI_FAILED : CLI_FINE;
+}
+
+/* The trials that were named. CLI_FAILED unless all work. */
+static int show_trials(char **names, int is_json)
+{
 	struct machine machine = { .is_filtered = doctor_is_filtered() };
 	struct check_list list = { 0 };
-	int status = CLI_FINE;
+	int status = CLI_FINE, printed;
 
 	for (; *names; names++) {
 		enum trial trial = (enum trial)trial_find(*names);
-		struct trial_answer *answer = &machine.trials[trial];
 		const struct trial_row *row = trial_row(trial);
-		struct check *check = check_add(&list, row->area, row->name);
-		char text[CHECK_BYTES];
 
-		trial_ask(trial, answer);
-		trials_look_one(check, trial, &machine);
-		trial_reason(trial, answer, text, sizeof(text));
-		status = answer->state == TRIAL_WORKS ? status : CLI_FAILED;
-		if (is_json)
-			continue;
-		put_padded(out, states[answer->state], STATE_COLUMNS);
-		put_words(out, text, STATE_COLUMNS, 0);
-		show_change(out, check, STATE_COLUMNS, 0);
+		trial_ask(trial, &machine.trials[trial]);
+		trials_look_one(check_add(&list, row->area, row->name), trial, &machine);
+		if (machine.trials[trial].state != TRIAL_WORKS)
+			status = CLI_FAILED;
 	}
-	if (is_json)
-		show_json(out, &list, 0, 0);
+	printed = print(&list, 0, 0, is_json);
 	check_list_release(&list);
-	return status;
+	return printed ? printed : status;
 }
 
 static int names_check(char **names, const struct options *options)
@@ -255,8 +187,7 @@ static uint64_t look(struct check_list *list)
 	return doctor_look(list, got > 0 ? program : NULL);
 }
 
-/* CLI_FAILED where something basic is missing. */
-static int show_all(struct out *out, const struct options *options)
+static int show_all(const struct options *options)
 {
 	struct check_list list = { 0 };
 	uint64_t trials_us = 0;
@@ -266,19 +197,8 @@ static int show_all(struct out *out, const struct options *options)
 		err = doctor_look_at(&list, (pid_t)options->pid);
 	else
 		trials_us = look(&list);
-	if (err) {
-		check_list_release(&list);
-		return complain(err, "pid %u", options->pid);
-	}
-	if (options->json) {
-		show_json(out, &list, (pid_t)options->pid, trials_us);
-	} else {
-		show_head(out);
-		show(out, &list);
-		if (!options->pid)
-			show_sum(out, &list);
-	}
-	status = check_lacks(&list) ? CLI_FAILED : CLI_FINE;
+	status = err ? complain(err, "pid %u", options->pid)
+		     : print(&list, (pid_t)options->pid, trials_us, options->json);
 	check_list_release(&list);
 	return status;
 }
@@ -292,7 +212,6 @@ int cmd_doctor(int argc, char **argv)
 		{ NULL, 0, NULL, 0 },
 	};
 	static const struct command_line line = { "doctor", usage, "p:jh", table, option_take };
-	static struct out out;
 	struct options options = { 0 };
 	int status = command_line_read(&line, argc, argv, &options), err;
 
@@ -301,9 +220,5 @@ int cmd_doctor(int argc, char **argv)
 	err = names_check(argv + optind, &options);
 	if (err)
 		return err;
-	out_init(&out, STDOUT_FILENO);
-	status = optind < argc ? show_trials(&out, argv + optind, options.json)
-			       : show_all(&out, &options);
-	err = out_flush(&out);
-	return err ? complain(err, "standard output") : status;
+	return optind < argc ? show_trials(argv + optind, options.json) : show_all(&options);
 }

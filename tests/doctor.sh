@@ -37,7 +37,7 @@ finding()
 	"$python" - "$@" <<-'END'
 		import json, sys
 		file, name, states, words, *change = sys.argv[1:]
-		finding, = [f for f in json.load(open(file + ".json"))["findings"] if f["name"] == name]
+		finding, = [f for f in json.load(open(file + ".json"))["check"] if f["name"] == name]
 		if finding["state"] not in states.split("|") or words not in finding["found"] or \
 		   any(c not in (finding["change"] or "") for c in change):
 		    sys.exit(f"{finding}, expected {sys.argv[3:]}")
@@ -71,9 +71,9 @@ doctor own
 "$python" - "$table" >wrong 2>&1 <<-'END' || fail "own: $(cat wrong)"
 	import json, os, re, sys
 	own = json.load(open("own.json"))
-	found = {f["name"]: f for f in own["findings"]}
-	assert len(found) == len(own["findings"]), "a name twice"
-	assert own["trials_ms"] > 0 and own["uid"] == os.getuid()
+	found = {f["name"]: f for f in own["check"]}
+	assert len(found) == len(own["check"]), "a name twice"
+	assert own["trials_ns"] > 0 and own["uid"] == os.getuid()
 	trials = re.findall(r'^X\([A-Z0-9_]+, "([^"]+)"', open(sys.argv[1]).read(), re.M)
 	assert len(trials) > 20 and not set(trials) - set(found), set(trials) - set(found)
 	def text(path):
@@ -222,13 +222,13 @@ WAYMARK_SIMULATE=int80 "$waymark" doctor --json tsc-trusted int80 >out
 expect "trials: status" $? 1
 "$python" - <<-'END' || fail "trials: $(cat out)"
 	import json
-	trusted, int80 = json.load(open("out"))["findings"]
+	trusted, int80 = json.load(open("out"))["check"]
 	assert trusted["name"] == "tsc-trusted" and trusted["found"]
 	assert int80["name"] == "int80" and int80["state"] == "limited" and "(SIGSEGV)" in int80["found"]
 END
 WAYMARK_SIMULATE=int80 "$waymark" doctor int80 >out
 expect "a trial: status" $? 1
-grep -q '^fails    int80: .*(SIGSEGV)$' out || fail "a trial: $(cat out)"
+grep -q 'limited  int80 .*(SIGSEGV)$' out || fail "a trial: $(cat out)"
 for wrong in "-p" "-p x" "-p 0" "-p 1 int80" "--no-such-option" "no-such-trial"; do
 	# shellcheck disable=SC2086 # words
 	"$waymark" doctor $wrong >out 2>err

@@ -17,7 +17,7 @@ has_children()
 
 drops_root()
 {
-	"$waymark" doctor -p "$child" | grep -q 'watches from inside  it may not stop'
+	"$waymark" doctor -p "$child" | grep -q 'watches from inside .* it may not stop'
 }
 
 # stopper_of PID: the process of Waymark's that stops its threads is in $stopper

@@ -229,7 +229,7 @@ def is_recorded(way, done):
 
 
 def verdicts_of(pid):
-    findings = json.loads(run("doctor", "--json", "-p", str(pid)).stdout)["findings"]
+    findings = json.loads(run("doctor", "--json", "-p", str(pid)).stdout)["check"]
     return {finding["name"]: finding for finding in findings}
 
 
