@@ -284,11 +284,8 @@ static int print(const struct coverage_options *options, const struct coverage *
 	if (!is_told)
 		return status;
 	out_init(&out, STDOUT_FILENO);
-	if (options->json)
-		coverage_put_json(&out, coverage);
-	else
-		coverage_put_table(&out, coverage);
-	return out_flush(&out) ? complain(out.error, "stdout") : status;
+	return coverage_print(&out, coverage, options->json) ? complain(out.error, "stdout")
+							     : status;
 }
 
 /* Which sources these are: --summary and --json mark them. */

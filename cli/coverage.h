@@ -31,8 +31,7 @@ void coverage_sum(struct coverage_source *source);
 /* As lcov's tracefile: geninfo(1). Errors are the writer's. */
 void coverage_put_lcov(struct out *out, const struct coverage *coverage);
 
-/* A table; or one JSON object. */
-void coverage_put_table(struct out *out, const struct coverage *coverage);
-void coverage_put_json(struct out *out, const struct coverage *coverage);
+/* A table; or one JSON object. 0 or a negative error of writing. */
+int coverage_print(struct out *out, const struct coverage *coverage, int json);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/coverage.h"
-#include "cli/json.h"
+#include "read/rows/render.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 void coverage_sum(struct coverage_source *of)
 {
@@ -59,81 +57,61 @@ static double percent_shown(const struct coverage_part *part)
 	return part->hit && shown < 0.1 ? 0.1 : shown;
 }
 
-static void put_part(struct out *out, const struct coverage_part *part)
-{
-	char text[64], pair[48];
+#define PART(name)                                                                                 \
+	{ name, ROW_U64, ROW_COUNT, 0, "there are; a conditional jump is two branches" },          \
+		{ name "_hit", ROW_U64, ROW_COUNT, 0, "that ran" },                                \
+	{                                                                                          \
+		name, ROW_DOUBLE, ROW_SHARE, 0, "null: there are none"                             \
+	}
 
-	snprintf(pair, sizeof(pair), "%" PRIu64 "/%" PRIu64, part->hit, part->total);
-	if (part->total)
-		snprintf(text, sizeof(text), "%13s %5.1f%%", pair, percent_shown(part));
-	else
-		snprintf(text, sizeof(text), "%13s %6s", "-", "");
-	out_text(out, text, strlen(text));
+static const struct row_column source_columns[] = {
+	PART("lines"),
+	PART("branches"),
+	PART("functions"),
+	{ "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },
+	{ "optimized", ROW_BOOL, ROW_PLAIN, ROW_QUIET, "so lines that ran may count as never run" },
+};
+const struct row_table source_table = ROW_TABLE(
+	"source", "Which of a source's lines, branches and functions ran.", source_columns);
+static const struct row_table all_table = ROW_TABLE("all", "The sum of all sources.",
+						    source_columns);
+
+static void put_source(struct rows *rows, const struct coverage_source *source, const char *name)
+{
+	const struct coverage_part *parts[] = { &source->lines, &source->branches,
+						&source->functions };
+	struct row_value row[11], *to = row;
+
+	for (int i = 0; i < 3; i++) {
+		const struct coverage_part *part = parts[i];
+		int is_text = rows->format == ROWS_TEXT;
+
+		*to++ = row_u64(part->total);
+		*to++ = row_u64(part->hit);
+		*to++ = !part->total ? row_null()
+				     : row_double(is_text ? percent_shown(part) : percent(part));
+	}
+	*to++ = row_text(name);
+	*to++ = row_bool(source->source && source->source->is_optimized);
+	rows_put(rows, row);
 }
 
-static void put_row(struct out *out, const struct coverage_source *source, const char *name)
-{
-	put_part(out, &source->lines);
-	put_part(out, &source->branches);
-	put_part(out, &source->functions);
-	out_literal(out, "  ");
-	out_escaped(out, name, strlen(name));
-	if (source->source && source->source->is_optimized)
-		out_literal(out, " (optimized)");
-	out_char(out, '\n');
-}
-
-void coverage_put_table(struct out *out, const struct coverage *coverage)
+int coverage_print(struct out *out, const struct coverage *coverage, int json)
 {
 	struct coverage_source sum = sum_of(coverage);
+	struct rows rows;
 	char all[64];
 
-	out_literal(out,
-		    "               lines             branches            functions  source\n");
+	rows_begin(&rows, out, json ? ROWS_JSON : ROWS_TEXT);
+	rows_open(&rows, &source_table, NULL);
 	for (size_t i = 0; i < coverage->count && !out->error; i++)
-		put_row(out, &coverage->sources[i], coverage->sources[i].path);
-	snprintf(all, sizeof(all), "all %zu", coverage->count);
-	put_row(out, &sum, all);
-}
-
-static void json_part(struct json *json, const char *key, const struct coverage_part *part)
-{
-	json_open(json, key, '{');
-	json_number(json, "hit", part->hit);
-	json_number(json, "total", part->total);
-	if (part->total)
-		json_decimal(json, "percent", percent(part), 2);
-	else
-		json_null(json, "percent");
-	json_close(json, '}');
-}
-
-static void json_parts(struct json *json, const struct coverage_source *source)
-{
-	json_part(json, "lines", &source->lines);
-	json_part(json, "branches", &source->branches);
-	json_part(json, "functions", &source->functions);
-}
-
-void coverage_put_json(struct out *out, const struct coverage *coverage)
-{
-	struct coverage_source sum = sum_of(coverage);
-	struct json json = { .out = out };
-
-	json_open(&json, NULL, '{');
-	json_open(&json, "sources", '[');
-	for (size_t i = 0; i < coverage->count && !out->error; i++) {
-		json_line(&json);
-		json_open(&json, NULL, '{');
-		json_string(&json, "source", coverage->sources[i].path);
-		json_bool(&json, "optimized", coverage->sources[i].source->is_optimized);
-		json_parts(&json, &coverage->sources[i]);
-		json_close(&json, '}');
+		put_source(&rows, &coverage->sources[i], coverage->sources[i].path);
+	if (json) {
+		rows_close(&rows);
+		rows_open(&rows, &all_table, NULL);
 	}
-	json_close(&json, ']');
-	json_open(&json, "all", '{');
-	json_parts(&json, &sum);
-	json_close(&json, '}');
-	json_close(&json, '}');
-	out_char(out, '\n');
+	snprintf(all, sizeof(all), "all %zu", coverage->count);
+	put_source(&rows, &sum, all);
+	rows_close(&rows);
+	return rows_end(&rows);
 }

@@ -149,11 +149,11 @@ said 1 "the trace has no such thing: code of a source that was asked for" covera
 said 1 "the trace has no such thing: code of a source that was asked for" coverage --include 'none.c' plain
 said 0 "" coverage --summary -o summed.info plain
 cmp -s summed.info all.info || fail "--summary -o has another tracefile"
-grep -q '10/11 *90.9%.*/shapes.c$' out || fail "--summary: $(cat out)"
+grep -q ' 11  *10  *90.9%.*/shapes.c' out || fail "--summary: $(cat out)"
 said 0 "" coverage --json plain
 if command -v python3 >/dev/null; then
-	expect "--json" "$(python3 -c 'import json; a = json.load(open("out"))["all"]; print(a["functions"])')" \
-		"{'hit': 11, 'total': 12, 'percent': 91.67}"
+	expect "--json" "$(python3 -c 'import json; a = json.load(open("out"))["all"][0]; print(a["functions_hit"], a["functions"], round(a["functions_percent"], 2))')" \
+		"11 12 91.67"
 fi
 said 0 "" trail --lines --function square plain
 grep -q 'return x \* x' out || fail "--function lacks the function: $(cat out)"
@@ -163,18 +163,18 @@ said 1 "the trace has no such thing: code of a source that was asked for" trail 
 
 # Optimization hides lines: each such source is marked.
 said 0 "" coverage --summary plain
-grep -q optimi out words && fail "at -O0 optimized: $(cat out words)"
+grep -q ' yes$\|optimi' out words && fail "at -O0 optimized: $(cat out words)"
 build tuned -O2 -g
 run 0 -e trail/step/ -o tuned_trace -- ./tuned
 said 0 "compiled with optimization, so lines that ran may count as never run: $folder/start.c" \
 	coverage -o tuned.info tuned_trace
 expect "the mistakes of optimized code's tracefile" "$(valid tuned.info)" ""
 said 0 "compiled with optimization" coverage --summary tuned_trace
-grep -q '/shapes.c (optimized)$' out || fail "--summary does not mark optimized code: $(cat out)"
+grep -q '/shapes.c  *yes$' out || fail "--summary does not mark optimized code: $(cat out)"
 said 0 "" coverage --json tuned_trace
 expect "sources that --json marks" "$(grep -c '"optimized":true' out)" 2
 said 0 "" coverage --json plain
-expect "sources that --json does not mark" "$(grep -c '"optimized":false' out)" 2
+expect "sources that --json does not mark" "$(grep -c '/.*"optimized":false' out)" 2
 
 # The compiler's own headers count only if someone asks for them.
 # shellcheck disable=SC2086 # several words
