@@ -82,7 +82,7 @@ struct counting {
 	char **command;
 	int has_pids, has_tids, all, json, no_children, has_failed;
 	uint64_t interval_ns, for_ns, runs;
-	FILE *to;
+	int fd; /* to print to */
 };
 
 /* Whether the kernel lets us have the event of ourselves: 0, or an error. */
@@ -275,10 +275,7 @@ static int show_interval(struct counting *counting, struct counts *counts,
 	}
 	if (err)
 		return err;
-	if (counting->json)
-		return stat_show_json(&counting->result, at_s, fileno(counting->to));
-	stat_show_interval(&counting->result, at_s, counting->to);
-	return ferror(counting->to) ? -EIO : 0;
+	return stat_show(&counting->result, at_s, counting->json, counting->fd);
 }
 
 /* Wait for the end of what is counted, of the time, or for a signal. Prints at intervals. */
@@ -445,12 +442,8 @@ static int count(struct counting *counting, int cgroup_fd)
 		failed = run(counting, cgroup_fd, &status);
 	if (failed)
 		return failed;
-	if (counting->json && !counting->interval_ns)
-		err = stat_show_json(&counting->result, -1, fileno(counting->to));
-	else if (!counting->interval_ns)
-		stat_show(&counting->result, counting->to);
-	if (!err && (fflush(counting->to) || ferror(counting->to)))
-		err = errno ? -errno : -EIO;
+	if (!counting->interval_ns)
+		err = stat_show(&counting->result, -1, counting->json, counting->fd);
 	counting->has_failed = err != 0;
 	if (err)
 		return complain(err, "%s",
@@ -464,18 +457,15 @@ static int count_to_output(struct counting *counting, int cgroup_fd)
 	int status, err;
 
 	if (!counting->output_path) {
-		counting->to = counting->json ? stdout : stderr;
+		counting->fd = counting->json ? STDOUT_FILENO : STDERR_FILENO;
 		return count(counting, cgroup_fd);
 	}
 	err = output_open(&output, counting->output_path);
 	if (err)
 		return complain(err, "%s", counting->output_path);
-	counting->to = fdopen(fcntl(output.fd, F_DUPFD_CLOEXEC, 0), "w");
-	status = counting->to ? count(counting, cgroup_fd)
-			      : complain(-errno, "%s", counting->output_path);
-	if (counting->to)
-		fclose(counting->to);
-	err = output_close(&output, counting->has_failed || !counting->to);
+	counting->fd = output.fd;
+	status = count(counting, cgroup_fd);
+	err = output_close(&output, counting->has_failed);
 	return err ? complain(err, "%s", counting->output_path) : status;
 }
 

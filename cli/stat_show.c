@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/stat_show.h"
 
-#include "cli/cli.h"
-#include "cli/json.h"
 #include "base/quantity.h"
+#include "read/rows/render.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <math.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-
-#define COUNT_COLUMNS 18
-#define NAME_COLUMNS 24
 
 /* The count as if the unit had counted it all the time; -1: it never did. */
 static double stat_scaled(const struct count_value *value)
@@ -122,144 +118,138 @@ static int is_scaled(const struct stat_row *row)
 	return row->value.running_ns && row->value.running_ns < row->value.enabled_ns;
 }
 
-static void show_row(const struct stat_result *result, const struct stat_row *row, FILE *to)
-{
-	char count[48], beside[64] = "";
-	int length = (int)strlen(row->event.name);
+static const struct row_column count_columns[] = {
+	{ "at", ROW_DOUBLE, ROW_PLAIN, 0, "with -I: seconds since the begin" },
+	{ "count", ROW_DOUBLE, ROW_PLAIN, 0,
+	  "of the last run, scaled; null: it was never counted" },
+	{ "unit", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "null for plain counts" },
+	{ "event", ROW_TEXT, ROW_PLAIN, 0, "what was counted" },
+	{ "note", ROW_TEXT, ROW_PLAIN, 0, "what the count means beside the others" },
+	{ "scale", ROW_DOUBLE, ROW_PLAIN, ROW_DETAIL, "a count is so many of its unit" },
+	{ "enabled", ROW_U64, ROW_NS, ROW_DETAIL, "how long it was wanted" },
+	{ "running", ROW_U64, ROW_NS, ROW_DETAIL, "how long it was counted" },
+	{ "scaled", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it was not counted all that time" },
+	{ "mean", ROW_DOUBLE, ROW_PLAIN, ROW_DETAIL, "with -r: of all runs" },
+	{ "error", ROW_DOUBLE, ROW_SHARE, 0, "with -r: the mean's standard error" },
+	{ "counted", ROW_DOUBLE, ROW_SHARE, 0, "the share of the time, where the count is scaled" },
+};
+const struct row_table count_table = ROW_TABLE("count", "What an event came to.", count_columns);
 
-	count_text(row, row->mean, count, sizeof(count));
-	fprintf(to, "%*s  ", COUNT_COLUMNS, count);
-	complain_words_put(to, "%s", row->event.name);
-	if (row->mean >= 0)
-		relation(result, row, beside, sizeof(beside));
-	if (beside[0])
-		fprintf(to, "%*s  # %s", length < NAME_COLUMNS ? NAME_COLUMNS - length : 0, "",
-			beside);
-	if (row->mean >= 0 && result->runs > 1)
-		fprintf(to, "  ( +- %.2f %% )", spread(row->mean, row->squares, result->runs));
-	if (row->mean >= 0 && is_scaled(row))
-		fprintf(to, "  (%.2f %%)",
-			100 * (double)row->value.running_ns / (double)row->value.enabled_ns);
-	fputc('\n', to);
+static const struct row_column counting_columns[] = {
+	{ "what", ROW_TEXT, ROW_PLAIN, 0, "is counted" },
+	{ "at_s", ROW_DOUBLE, ROW_PLAIN, 0, "with -I: since the begin" },
+	{ "elapsed_s", ROW_DOUBLE, ROW_PLAIN, 0, "the mean of all runs" },
+	{ "runs", ROW_U64, ROW_COUNT, 0, "as -r has it" },
+	{ "user_s", ROW_DOUBLE, ROW_PLAIN, 0, "of a program's last run" },
+	{ "system_s", ROW_DOUBLE, ROW_PLAIN, 0, "likewise" },
+	{ "status", ROW_S64, ROW_PLAIN, 0, "the program's" },
+	{ "threads", ROW_U64, ROW_COUNT, 0, "on which the events were opened" },
+	{ "cpus", ROW_U64, ROW_COUNT, 0, "likewise" },
+	{ "cpus_back", ROW_U64, ROW_COUNT, 0, "how often a CPU came or came back" },
+	{ "excludes_kernel", ROW_BOOL, ROW_PLAIN, 0, "user space alone was counted" },
+	{ "doubtful", ROW_BOOL, ROW_PLAIN, 0, "threads that started meanwhile may be missing" },
+};
+const struct row_table counting_table = ROW_TABLE(
+	"counting", "A run of waymark stat, or an interval of it.", counting_columns);
+
+static void put_counting(const struct stat_result *result, struct rows *rows, double at_s)
+{
+	const struct counts_coverage *coverage = &result->coverage;
+	int is_interval = at_s >= 0, has_end = result->has_command && !is_interval;
+
+	rows_record(rows, &counting_table,
+		    (const struct row_value[]){
+			    row_text(result->what), is_interval ? row_double(at_s) : row_null(),
+			    is_interval ? row_null() : row_double(result->elapsed_s),
+			    is_interval ? row_null() : row_u64(result->runs),
+			    has_end ? row_double(result->user_s) : row_null(),
+			    has_end ? row_double(result->system_s) : row_null(),
+			    has_end ? row_s64(result->status) : row_null(),
+			    row_u64(coverage->threads), row_u64(coverage->cpus),
+			    row_u64(coverage->cpus_back), row_bool(coverage->excludes_kernel),
+			    row_bool(coverage->is_doubtful) });
 }
 
-void stat_show(const struct stat_result *result, FILE *to)
+static void put_row(const struct stat_result *result, struct rows *rows, const struct stat_row *row,
+		    double at_s)
 {
-	int has_scaled = 0;
+	int is_text = rows->format == ROWS_TEXT;
+	double now = stat_scaled(&row->value), count = at_s < 0 && is_text ? row->mean : now;
+	int has_mean = result->runs > 1 && row->mean >= 0;
+	char text[48], at[24], note[64] = "";
 
-	fputs("\n Counts of ", to);
-	complain_words_put(to, "%s", result->what);
+	snprintf(at, sizeof(at), "%.6f", at_s);
+	count_text(row, count, text, sizeof(text));
+	if (at_s < 0 && row->mean >= 0)
+		relation(result, row, note, sizeof(note));
+	ROWS_PUT(rows, count_columns,
+		 at_s < 0  ? row_null()
+		 : is_text ? row_text(at)
+			   : row_double(at_s),
+		 is_text	  ? row_text(text)
+		 : now < 0	  ? row_null()
+		 : is_scaled(row) ? row_double(now)
+				  : row_u64(row->value.count),
+		 row_words(row->event.unit), row_text(row->event.name), row_words(note),
+		 row_double(row->event.scale), row_u64(row->value.enabled_ns),
+		 row_u64(row->value.running_ns), row_bool(is_scaled(row)),
+		 has_mean ? row_double(row->mean) : row_null(),
+		 has_mean ? row_double(spread(row->mean, row->squares, result->runs)) : row_null(),
+		 is_scaled(row) ? row_double(100 * (double)row->value.running_ns /
+					     (double)row->value.enabled_ns)
+				: row_null());
+}
+
+static void put_notes(const struct stat_result *result, struct rows *rows)
+{
+	rows_note(rows, "%.9f seconds elapsed", result->elapsed_s);
 	if (result->runs > 1)
-		fprintf(to, " (%u runs)", result->runs);
-	fputs(":\n\n", to);
-	for (size_t i = 0; i < result->row_count; i++) {
-		show_row(result, &result->rows[i], to);
-		has_scaled |= is_scaled(&result->rows[i]);
-	}
-	fprintf(to, "\n%*.9f  seconds elapsed", COUNT_COLUMNS, result->elapsed_s);
-	if (result->runs > 1)
-		fprintf(to, "  ( +- %.2f %% )",
-			spread(result->elapsed_s, result->elapsed_squares, result->runs));
-	fputc('\n', to);
+		rows_note(rows, "(+- %.2f %%, of %u runs)",
+			  spread(result->elapsed_s, result->elapsed_squares, result->runs),
+			  result->runs);
 	if (result->has_command)
-		fprintf(to, "%*.6f  seconds user\n%*.6f  seconds system\n", COUNT_COLUMNS,
-			result->user_s, COUNT_COLUMNS, result->system_s);
-	if (has_scaled)
-		fputs("\n A percentage at the end: the events took turns; this one was counted for that\n"
-		      " share of the time, and its count is scaled.\n",
-		      to);
+		rows_note(rows, "%.6f seconds user, %.6f seconds system", result->user_s,
+			  result->system_s);
 	if (result->lacks_hardware)
-		fputs("\n No cycles and instructions: this machine shows no counters of its processor.\n",
-		      to);
+		rows_note(
+			rows,
+			"No cycles and instructions: this machine shows no counters of its processor.");
 	if (result->lacks_switches)
-		fputs("\n Without switches and migrations: this user may not count in the kernel.\n",
-		      to);
+		rows_note(
+			rows,
+			"Without switches and migrations: this user may not count in the kernel.");
 	if (result->coverage.excludes_kernel)
-		fputs("\n User space alone: kernel.perf_event_paranoid forbids to count in the kernel.\n",
-		      to);
+		rows_note(
+			rows,
+			"User space alone: kernel.perf_event_paranoid forbids to count in the kernel.");
 	if (result->coverage.is_doubtful)
-		fputs("\n The process could not be stopped: threads that started at the same time may be\n"
-		      " missing.\n",
-		      to);
-	fputc('\n', to);
+		rows_note(
+			rows,
+			"The process could not be stopped: threads that started at the same time may be missing.");
 }
 
-void stat_show_interval(const struct stat_result *result, double at_s, FILE *to)
+int stat_show(const struct stat_result *result, double at_s, int json, int fd)
 {
-	for (size_t i = 0; i < result->row_count; i++) {
-		const struct stat_row *row = &result->rows[i];
-		char count[48];
+	static const unsigned char widths[] = { 12, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 };
+	static struct out out;
+	int is_interval = at_s >= 0;
+	char title[4096];
+	struct rows rows;
 
-		count_text(row, stat_scaled(&row->value), count, sizeof(count));
-		fprintf(to, "%14.6f  %*s  ", at_s, COUNT_COLUMNS, count);
-		complain_words_put(to, "%s", row->event.name);
-		fputc('\n', to);
-	}
-	fflush(to);
-}
-
-static void json_row(struct json *json, const struct stat_result *result,
-		     const struct stat_row *row, double at_s)
-{
-	double count = stat_scaled(&row->value);
-
-	if (at_s < 0) /* an interval is one line */
-		json_line(json);
-	json_open(json, NULL, '{');
-	json_string(json, "event", row->event.name);
-	if (count < 0)
-		json_null(json, "count");
-	else if (is_scaled(row))
-		json_decimal(json, "count", count, 0);
-	else
-		json_number(json, "count", row->value.count);
-	json_words(json, "unit", row->event.unit[0] ? row->event.unit : NULL);
-	json_decimal(json, "scale", row->event.scale, 12);
-	json_number(json, "enabled_ns", row->value.enabled_ns);
-	json_number(json, "running_ns", row->value.running_ns);
-	json_bool(json, "scaled", is_scaled(row));
-	if (result->runs > 1) {
-		json_decimal(json, "mean", row->mean, 3);
-		json_decimal(json, "error_percent", spread(row->mean, row->squares, result->runs),
-			     3);
-	}
-	json_close(json, '}');
-}
-
-int stat_show_json(const struct stat_result *result, double at_s, int fd)
-{
-	struct out *out = malloc(sizeof(*out));
-	struct json json = { .out = out };
-	int err;
-
-	if (!out)
-		return -ENOMEM;
-	out_init(out, fd);
-	json_open(&json, NULL, '{');
-	json_string(&json, "what", result->what);
-	if (at_s >= 0) {
-		json_decimal(&json, "at_s", at_s, 9);
-	} else {
-		json_decimal(&json, "elapsed_s", result->elapsed_s, 9);
-		json_number(&json, "runs", result->runs);
-	}
-	if (result->has_command && at_s < 0) {
-		json_decimal(&json, "user_s", result->user_s, 6);
-		json_decimal(&json, "system_s", result->system_s, 6);
-		json_number(&json, "status", (uint64_t)result->status);
-	}
-	json_number(&json, "threads", result->coverage.threads);
-	json_number(&json, "cpus", result->coverage.cpus);
-	json_number(&json, "cpus_back", result->coverage.cpus_back);
-	json_bool(&json, "excludes_kernel", result->coverage.excludes_kernel);
-	json_bool(&json, "doubtful", result->coverage.is_doubtful);
-	json_open(&json, "events", '[');
+	out_init(&out, fd);
+	snprintf(title, sizeof(title), "Counts of %s", result->what);
+	rows_begin(&rows, &out, !json ? ROWS_TEXT : is_interval ? ROWS_JSON_LINES : ROWS_JSON);
+	if (json)
+		put_counting(result, &rows, at_s);
+	rows_open(&rows, &count_table,
+		  is_interval ? &(struct rows_layout){ .widths = widths,
+						       .is_bare = 1,
+						       .hidden = 1 << 4 | 1 << 10 | 1 << 11 }
+			      : &(struct rows_layout){ .title = title });
 	for (size_t i = 0; i < result->row_count; i++)
-		json_row(&json, result, &result->rows[i], at_s);
-	json_close(&json, ']');
-	json_close(&json, '}');
-	out_char(out, '\n');
-	err = out_flush(out);
-	free(out);
-	return err;
+		put_row(result, &rows, &result->rows[i], at_s);
+	rows_close(&rows);
+	if (!is_interval)
+		put_notes(result, &rows);
+	return rows_end(&rows);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What `waymark stat` prints: a table, lines at intervals, or JSON. */
+/* What `waymark stat` prints. */
 #ifndef CLI_STAT_SHOW_H
 #define CLI_STAT_SHOW_H
 
 #include "record/perf/counts.h"
 
-#include <stdio.h>
+#include <stddef.h>
 
 struct stat_row {
 	struct count_event event;
@@ -30,13 +30,10 @@ struct stat_result {
 /* Take the counts of a run of so many seconds into the means. */
 void stat_run_add(struct stat_result *result, double elapsed_s);
 
-/* The table. */
-void stat_show(const struct stat_result *result, FILE *to);
-
-/* One line for each event: what came since the last, `at_s` after the begin. */
-void stat_show_interval(const struct stat_result *result, double at_s, FILE *to);
-
-/* An object, on a line of its own; at_s below 0: it is of the whole. 0 or -errno. */
-int stat_show_json(const struct stat_result *result, double at_s, int fd);
+/*
+ * Print a table, or one JSON object; at_s from 0 on: what came in an interval that ended so many
+ * seconds after the begin, without titles, or as JSON lines. 0 or a negative error.
+ */
+int stat_show(const struct stat_result *result, double at_s, int json, int fd);
 
 #endif
