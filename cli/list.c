@@ -2,9 +2,7 @@
 #include "cli/list.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/list_events.h"
-#include "cli/list_probes.h"
-#include "cli/list_watches.h"
+#include "record/marker/catalog.h"
 #include "record/marker/hits.h"
 #include "record/spec/spec.h"
 #include "target/expression/expr.h"
@@ -18,10 +16,8 @@
 #include <waymark/error.h>
 
 struct options {
-	pid_t *pids;
-	size_t pid_count, pid_room;
-	const char **files;
-	size_t file_count;
+	struct list_scope of;
+	size_t pid_room;
 	struct spec_list globs;	  /* of markers */
 	struct spec_list probes;  /* --func, --usdt, --event */
 	struct spec_list watches; /* --watch, and --event of that kind */
@@ -51,7 +47,7 @@ static void usage(void)
 	      "  -w, --watch=EXPR   what a watch of it takes: counter, list->head->count, 'table[3].name'\n"
 	      "  -e, --event=SPEC   what this spec would record, as func:malloc/ret,arg1/\n"
 	      "      --events       events to count; those whose names the GLOB matches\n"
-	      "  -j, --json     as one JSON array\n"
+	      "  -j, --json     as one JSON object\n"
 	      "  -h, --help     this help\n",
 	      stdout);
 }
@@ -60,9 +56,9 @@ static void usage(void)
 static int is_glob(const struct options *options, const char *text)
 {
 	if (strchr(text, '/') ||
-	    (!strchr(text, ':') && !strpbrk(text, "*?[") && !options->pid_count))
+	    (!strchr(text, ':') && !strpbrk(text, "*?[") && !options->of.pid_count))
 		return 0;
-	return options->pid_count || access(text, F_OK);
+	return options->of.pid_count || access(text, F_OK);
 }
 
 /* CLI_FINE, also for a spec that is there already. */
@@ -79,7 +75,7 @@ static int argument_add(struct options *options, const char *text)
 	int err;
 
 	if (!is_glob(options, text)) {
-		options->files[options->file_count++] = text;
+		options->of.files[options->of.file_count++] = text;
 		return CLI_FINE;
 	}
 	options->name = text;
@@ -129,8 +125,8 @@ static int options_read(struct options *options, int argc, char **argv)
 	while (!status && (c = getopt_long(argc, argv, "p:sf:u::w:e:jh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'p':
-			status = command_line_ids("list", "--pid", optarg, &options->pids,
-						  &options->pid_count, &options->pid_room);
+			status = command_line_ids("list", "--pid", optarg, &options->of.pids,
+						  &options->of.pid_count, &options->pid_room);
 			break;
 		case 's':
 			options->sites = 1;
@@ -171,7 +167,7 @@ static int options_read(struct options *options, int argc, char **argv)
 			options->name, options->name);
 	if (!status && options->watches.count && options->probes.count)
 		return complain_usage("list", "--watch is asked for by itself");
-	if (!status && !options->pid_count && !options->file_count)
+	if (!status && !options->of.pid_count && !options->of.file_count)
 		status = complain_usage("list", "name a file, or a process with -p");
 	return status;
 }
@@ -180,34 +176,34 @@ static int fill(struct catalog *catalog, const struct options *options)
 {
 	int status = CLI_FINE;
 
-	for (size_t i = 0; i < options->pid_count; i++) {
+	for (size_t i = 0; i < options->of.pid_count; i++) {
 		char words[512] = "";
 		size_t before = catalog->count, faults = catalog->fault_count;
-		int err = catalog_add_process(catalog, options->pids[i],
+		int err = catalog_add_process(catalog, options->of.pids[i],
 					      (struct detail){ words, sizeof(words) });
 
 		for (size_t j = faults; j < catalog->fault_count; j++)
 			status = complain(catalog->faults[j].error, "%s of process %d",
-					  catalog->faults[j].module, options->pids[i]);
+					  catalog->faults[j].module, options->of.pids[i]);
 		if (!err && catalog->count == before && catalog->fault_count == faults) {
-			snprintf(words, sizeof(words), "process %d has none", options->pids[i]);
+			snprintf(words, sizeof(words), "process %d has none", options->of.pids[i]);
 			err = -WM_E_NO_MARKER;
 		}
 		if (err && !*words)
-			snprintf(words, sizeof(words), "process %d", options->pids[i]);
+			snprintf(words, sizeof(words), "process %d", options->of.pids[i]);
 		if (err)
 			status = complain(err, "%s", words);
 		else
-			hits_ask(catalog, options->pids[i]); /* or they stay unknown */
+			hits_ask(catalog, options->of.pids[i]); /* or they stay unknown */
 	}
-	for (size_t i = 0; i < options->file_count; i++) {
+	for (size_t i = 0; i < options->of.file_count; i++) {
 		size_t before = catalog->count;
-		int err = catalog_add_file(catalog, options->files[i]);
+		int err = catalog_add_file(catalog, options->of.files[i]);
 
 		if (!err && catalog->count == before)
-			status = complain(-WM_E_NO_MARKER, "%s has none", options->files[i]);
+			status = complain(-WM_E_NO_MARKER, "%s has none", options->of.files[i]);
 		else if (err)
-			status = complain(err, "%s", options->files[i]);
+			status = complain(err, "%s", options->of.files[i]);
 	}
 	catalog_sort(catalog);
 	return status;
@@ -239,61 +235,61 @@ static int choose(const struct catalog *catalog, const struct options *options, 
 	return status;
 }
 
-static int print(const struct catalog *catalog, const struct options *options, const char *take)
+/* The markers. */
+static int list_catalog(struct rows *rows, const struct options *options)
 {
-	struct out *out = malloc(sizeof(*out));
-	int err;
+	struct catalog catalog = { 0 };
+	int status = fill(&catalog, options), chosen;
+	char *take = malloc(catalog.count + 1);
 
-	if (!out)
-		return complain(-ENOMEM, NULL);
-	out_init(out, STDOUT_FILENO);
-	if (options->json)
-		list_json(out, catalog, take, options->sites);
+	chosen = take ? choose(&catalog, options, take) : complain(-ENOMEM, NULL);
+	if (take)
+		list_markers(rows, &catalog, take, options->sites);
+	free(take);
+	catalog_release(&catalog);
+	return status ? status : chosen;
+}
+
+static int list_all(struct options *options, const char *glob)
+{
+	static struct out out;
+	struct rows rows;
+	int status, err;
+
+	out_init(&out, STDOUT_FILENO);
+	rows_begin(&rows, &out, options->json ? ROWS_JSON : ROWS_TEXT);
+	if (options->events)
+		status = list_events(&rows, glob);
+	else if (options->watches.count)
+		status = list_watches(&rows, &options->watches, &options->of);
+	else if (options->probes.count)
+		status = list_probes(&rows, &options->probes, &options->of);
 	else
-		list_text(out, catalog, take, options->sites);
-	err = out_flush(out);
-	free(out);
-	return err && err != -EPIPE ? complain(err, "writing the list") : CLI_FINE;
+		status = list_catalog(&rows, options);
+	err = rows_end(&rows);
+	return err && err != -EPIPE ? complain(err, "writing the list") : status;
 }
 
 int cmd_list(int argc, char **argv)
 {
 	struct options options = {
-		.files = calloc((size_t)argc + 1, sizeof(*options.files)),
+		.of.files = calloc((size_t)argc + 1, sizeof(*options.of.files)),
 	};
-	struct catalog catalog = { 0 };
-	char *take = NULL;
-	int status, chosen, printed;
+	int status;
 
-	if (!options.files)
+	if (!options.of.files)
 		return complain(-ENOMEM, NULL);
 	status = options_read(&options, argc, argv);
-	if (!status && options.events) {
-		if (options.probes.count || options.watches.count || options.pid_count ||
-		    optind + 1 < argc)
-			status = complain_usage("list",
-						"--events takes one GLOB, and nothing else");
-		else
-			status = list_events(argv[optind], options.json);
-	} else if (!status && options.watches.count)
-		status = list_watches(&options.watches, options.files, options.file_count,
-				      options.pids, options.pid_count, options.json);
-	if (!status && options.probes.count) {
-		status = list_probes(&options.probes, options.files, options.file_count,
-				     options.pids, options.pid_count, options.json);
-	} else if (!status && !options.watches.count && !options.events) {
-		status = fill(&catalog, &options);
-		take = malloc(catalog.count + 1);
-		chosen = take ? choose(&catalog, &options, take) : complain(-ENOMEM, NULL);
-		printed = take ? print(&catalog, &options, take) : CLI_FINE;
-		status = status ? status : chosen ? chosen : printed;
-	}
-	free(take);
-	catalog_release(&catalog);
+	if (!status && options.events &&
+	    (options.probes.count || options.watches.count || options.of.pid_count ||
+	     optind + 1 < argc))
+		status = complain_usage("list", "--events takes one GLOB, and nothing else");
+	if (!status)
+		status = list_all(&options, argv[optind]);
 	spec_list_release(&options.globs);
 	spec_list_release(&options.probes);
 	spec_list_release(&options.watches);
-	free(options.pids);
-	free(options.files);
+	free(options.of.pids);
+	free(options.of.files);
 	return status < 0 ? CLI_FINE : status;
 }

@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How waymark list prints what record/marker/catalog.h found, and what its other lists look like
- * too.
- */
+/* The tables of waymark list. */
 #ifndef CLI_LIST_H
 #define CLI_LIST_H
 
-#include "base/out.h"
-#include "cli/json.h"
-#include "record/marker/catalog.h"
+#include "base/text_buffer.h"
+#include "read/rows/render.h"
+
+#include <sys/types.h>
+
+struct catalog;
+struct spec_list;
+
+/* The markers of catalog->markers for which take[i] is not 0, and with `sites` each of their sites. */
+void list_markers(struct rows *rows, const struct catalog *catalog, const char *take, int sites);
+
+/* What is asked about. */
+struct list_scope {
+	const char **files;
+	pid_t *pids;
+	size_t file_count, pid_count;
+};
 
 /*
- * Both print the markers of catalog->markers for which take[i] is not 0, each of their sites if
- * asked.
+ * The events that the kernel can count here; that all places in code would be recorded at; where
+ * watched expressions are. `specs` also get the results of each. Each complains about errors and
+ * returns an exit status.
  */
-void list_text(struct out *out, const struct catalog *catalog, const char *take, int sites);
-void list_json(struct out *out, const struct catalog *catalog, const char *take, int sites);
+int list_events(struct rows *rows, const char *glob);
+int list_probes(struct rows *rows, struct spec_list *specs, const struct list_scope *scope);
+int list_watches(struct rows *rows, const struct spec_list *specs, const struct list_scope *scope);
 
-/* ---- parts that all lists share ---- */
-
-/* A text that programs or files gave: what is not printable is escaped. */
-void list_put(struct out *out, const char *text);
-/* With spaces up to so many columns. */
-void list_put_padded(struct out *out, const char *text, size_t columns);
-/* The line above what a module has; pid 0: it is a file. */
-void list_put_module(struct out *out, pid_t pid, const char *module);
-/* "name type"; an unknown WM_TYPE_* is shown as "?". */
-void list_put_field(struct out *out, const char *name, uint8_t type);
-void list_json_field(struct json *json, const char *key, const char *name, uint8_t type);
+/* Add "name type" to the fields in a text; an unknown WM_TYPE_* is "?". The text; NULL: no memory. */
+void list_field(struct text *text, const char *name, uint8_t type);
+const char *list_text(struct text *text);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/list_watches.h"
+#include "cli/list.h"
 
 #include "cli/cli.h"
-#include "cli/list.h"
+#include "record/spec/names.h"
+#include "record/spec/spec.h"
 #include "target/expression/find.h"
 #include "target/expression/variable.h"
 #include "target/process/loaded.h"
@@ -12,16 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
-#define NAME_COLUMNS 24
-#define TYPE_COLUMNS 20
-
 struct listing {
-	struct out *out;
-	struct json lines; /* to the same */
-	int json;
+	struct rows *rows;
 	pid_t pid; /* 0: a file */
 	struct code_module *const *modules;
 	size_t module_count;
@@ -124,80 +119,47 @@ static const char *kind_word(enum watch_kind kind)
 	return kind == WATCH_WRITE ? "w" : kind == WATCH_READ_WRITE ? "rw" : "x";
 }
 
-static void text_put(struct listing *listing, const struct found *found)
+static const struct row_column columns[] = {
+	{ "expression", ROW_TEXT, ROW_PLAIN, 0, "as given" },
+	{ "type", ROW_TEXT, ROW_PLAIN, 0, "of its value" },
+	{ "where", ROW_TEXT, ROW_PLAIN, 0, "its address, with the pointers on the way" },
+	{ "kind", ROW_TEXT, ROW_PLAIN, 0, "w, rw or x" },
+	{ "bytes", ROW_U64, ROW_PLAIN, 0, "that it has" },
+	{ "bit", ROW_U64, ROW_PLAIN, 0, "of a bit field, the first" },
+	{ "bits", ROW_U64, ROW_PLAIN, 0, "how many" },
+	{ "registers", ROW_U64, ROW_COUNT, 0, "debug registers that it takes, of four" },
+	{ "value", ROW_TEXT, ROW_PLAIN, 0, "in the process, now" },
+	{ "file", ROW_TEXT, ROW_PLAIN, 0, "that declares it" },
+	{ "line", ROW_U64, ROW_PLAIN, ROW_QUIET, "there" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "null: a pointer has to be followed" },
+	{ "pieces", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "address and bytes of each register's part" },
+	{ "variable", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its full name" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
+	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
+};
+const struct row_table watchable_table = ROW_TABLE(
+	"watchable", "Where a watched expression is, and what it takes.", columns);
+
+static void found_put(struct listing *listing, const struct found *found)
 {
 	const struct watch_place *place = found->place;
-	struct out *out = listing->out;
+	int has_bits = place->type.node_count && place->type.nodes[0].bits;
+	struct text pieces = { 0 };
 
-	list_put_padded(out, found->expr->words, NAME_COLUMNS);
-	out_literal(out, "  ");
-	list_put_padded(out, expression_type_name(&place->type), TYPE_COLUMNS);
-	out_literal(out, "  ");
-	list_put_padded(out, found->where, 14);
-	out_literal(out, "  ");
-	if (place->kind == WATCH_EXECUTE) {
-		out_literal(out, "code");
-	} else {
-		out_u64(out, place->bytes);
-		list_put(out, place->bytes == 1 ? " byte" : " bytes");
-	}
-	out_literal(out, ", ");
-	out_u64(out, found->registers);
-	list_put(out, found->registers == 1 ? " register" : " registers");
-	if (found->registers > WATCH_REGISTERS) {
-		out_literal(out, " of ");
-		out_u64(out, WATCH_REGISTERS);
-	}
-	if (*found->value) {
-		out_literal(out, "  = ");
-		list_put(out, found->value);
-	}
-	if (*place->source) {
-		out_literal(out, "  ");
-		list_put(out, place->source);
-		out_char(out, ':');
-		out_u64(out, place->line);
-	}
-	out_char(out, '\n');
-}
-
-static void json_put(struct listing *listing, const struct found *found)
-{
-	const struct watch_place *place = found->place;
-	struct json *json = &listing->lines;
-
-	json_line(json);
-	json_open(json, NULL, '{');
-	json_string(json, "expression", found->expr->words);
-	json_string(json, "kind", kind_word(place->kind));
-	if (listing->pid)
-		json_number(json, "pid", (uint64_t)listing->pid);
-	json_words(json, "module", place->module ? place->module->file->path : NULL);
-	json_string(json, "variable", place->variable);
-	json_string(json, "type", expression_type_name(&place->type));
-	json_string(json, "where", found->where);
-	if (found->is_known)
-		json_number(json, "address", found->address);
-	else
-		json_null(json, "address");
-	json_number(json, "bytes", place->bytes);
-	if (place->type.node_count && place->type.nodes[0].bits) {
-		json_number(json, "bit", place->type.nodes[0].bit);
-		json_number(json, "bits", place->type.nodes[0].bits);
-	}
-	json_number(json, "registers", found->registers);
-	json_open(json, "pieces", '[');
-	for (size_t i = 0; i < found->registers && i < WATCH_REGISTERS && found->is_known; i++) {
-		json_open(json, NULL, '{');
-		json_number(json, "address", found->pieces[i].address);
-		json_number(json, "bytes", found->pieces[i].bytes);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-	json_words(json, "value", *found->value ? found->value : NULL);
-	json_string(json, "file", place->source);
-	json_number(json, "line", place->line);
-	json_close(json, '}');
+	for (size_t i = 0; i < found->registers && i < WATCH_REGISTERS && found->is_known; i++)
+		text_format(&pieces, "%s0x%" PRIx64 " %" PRIu64, i ? ", " : "",
+			    found->pieces[i].address, (uint64_t)found->pieces[i].bytes);
+	ROWS_PUT(listing->rows, columns, row_text(found->expr->words),
+		 row_text(expression_type_name(&place->type)), row_text(found->where),
+		 row_text(kind_word(place->kind)), row_u64(place->bytes),
+		 has_bits ? row_u64(place->type.nodes[0].bit) : row_null(),
+		 has_bits ? row_u64(place->type.nodes[0].bits) : row_null(),
+		 row_u64(found->registers), row_words(found->value), row_words(place->source),
+		 row_u64(place->line), found->is_known ? row_address(found->address) : row_null(),
+		 row_words(list_text(&pieces)), row_text(place->variable),
+		 row_known((uint64_t)listing->pid),
+		 row_text(place->module ? place->module->file->path : NULL));
+	text_release(&pieces);
 }
 
 static int name_keep(const char *name, void *data)
@@ -259,21 +221,15 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 		found.pieces);
 	if (found.is_known)
 		value_read(listing, &found);
-	if (listing->json)
-		json_put(listing, &found);
-	else
-		text_put(listing, &found);
+	found_put(listing, &found);
 	watch_place_release(&place);
 	return status;
 }
 
-/* All expressions, below a line that says of what. */
-static int list_each(struct listing *listing, const char *of)
+static int list_each(struct listing *listing)
 {
 	int status = CLI_FINE;
 
-	if (!listing->json)
-		list_put_module(listing->out, 0, of);
 	for (size_t i = 0; i < listing->specs->count; i++) {
 		int one = list_one(listing, listing->specs->all[i].watch);
 
@@ -299,7 +255,7 @@ static int list_file(struct listing *listing, const char *path)
 	listing->memory = NULL;
 	listing->modules = &listing->only;
 	listing->module_count = 1;
-	status = list_each(listing, path);
+	status = list_each(listing);
 	code_module_release(listing->only);
 	free(listing->only);
 	return status;
@@ -322,36 +278,25 @@ static int list_process(struct listing *listing, pid_t pid)
 	listing->modules = process.modules;
 	listing->module_count = process.module_count;
 	if (!err)
-		status = list_each(listing, words);
+		status = list_each(listing);
 	loaded_release(&list);
 	return err ? complain(err, "%s", words) : status;
 }
 
-int list_watches(const struct spec_list *specs, const char *const *files, size_t file_count,
-		 const pid_t *pids, size_t pid_count, int json)
+int list_watches(struct rows *rows, const struct spec_list *specs, const struct list_scope *scope)
 {
-	struct listing listing = { .out = malloc(sizeof(*listing.out)),
-				   .json = json,
-				   .specs = specs };
-	int status = CLI_FINE, one, err;
+	struct listing listing = { .rows = rows, .specs = specs };
+	int one, status = CLI_FINE;
 
-	if (!listing.out)
-		return complain(-ENOMEM, NULL);
-	out_init(listing.out, STDOUT_FILENO);
-	listing.lines.out = listing.out;
-	if (json)
-		json_open(&listing.lines, NULL, '[');
-	for (size_t i = 0; i < pid_count; i++) {
-		one = list_process(&listing, pids[i]);
+	rows_open(rows, &watchable_table, NULL);
+	for (size_t i = 0; i < scope->pid_count; i++) {
+		one = list_process(&listing, scope->pids[i]);
 		status = one ? one : status;
 	}
-	for (size_t i = 0; i < file_count; i++) {
-		one = list_file(&listing, files[i]);
+	for (size_t i = 0; i < scope->file_count; i++) {
+		one = list_file(&listing, scope->files[i]);
 		status = one ? one : status;
 	}
-	if (json)
-		out_literal(listing.out, "\n]\n");
-	err = out_flush(listing.out);
-	free(listing.out);
-	return err && err != -EPIPE ? complain(err, "writing the list") : status;
+	rows_close(rows);
+	return status;
 }

@@ -4,11 +4,12 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-# text NAME: the state and the hits of that marker of $pid as text has them, a line for each module
+# text NAME: the state and the hits of that marker of $pid, a line for each module
 text()
 {
-	timeout 30 "$waymark" list -p "$pid" "$1" |
-		sed -n "s/^$1 .* sites*  *\([a-z]*\)  *\([0-9-]*\) hits* .*/\1 \2/p"
+	timeout 30 "$waymark" list --json -p "$pid" "$1" | python3 -c 'import json, sys
+for marker in json.load(sys.stdin)["marker"]:
+	print("armed" if marker["armed"] else "dormant", "-" if marker["hits"] is None else marker["hits"])'
 }
 
 # hits NAME: what JSON says, a number or null, a line for each module
@@ -66,7 +67,7 @@ no_agent "record and list have ended"
 expect "recorded before: text" "$(text $marker)" "dormant -"
 expect "recorded before: JSON" "$(hits $marker)" null
 expect "events in the trace" "$(events_in first)" "$("$waymark" dump first | wc -l)"
-expect "a file has no hits" "$("$waymark" list ./ticker | grep -c ' hits')" 0
+expect "a file has no hits" "$("$waymark" list ./ticker | grep -c ' HITS')" 0
 
 # A module with a damaged site table is named, the others are listed.
 if command -v objcopy >/dev/null; then
@@ -154,11 +155,11 @@ for word in $(od -An -td4 -j $note -N 16 moved); do
 	word=$(printf '%08x' $(((word + 4096) & 0xffffffff)))
 	printf '%b' "\\x${word:6:2}\\x${word:4:2}\\x${word:2:2}\\x${word:0:2}"
 done | dd of=moved bs=1 seek=$note conv=notrunc status=none
-"$waymark" list ./ticker | grep -v '^#' >wanted
-"$waymark" list ./moved 2>words | grep -v '^#' | cmp - wanted || fail "a moved note: $(cat words)"
+"$waymark" list ./ticker | sed 's/ [^ ]*$//' >wanted
+"$waymark" list ./moved 2>words | sed 's/ [^ ]*$//' | cmp - wanted || fail "a moved note: $(cat words)"
 start ./moved 1 1 1000000
 await_running "$pid"
-expect "a moved note: a process" "$("$waymark" list -p "$pid" | grep -c ' 1 site ')" "$(grep -c ' 1 site ' wanted)"
+expect "a moved note: a process" "$("$waymark" list --json -p "$pid" | grep -c '"sites":1,')" "$("$waymark" list --json ./ticker | grep -c '"sites":1,')"
 records moved_trace -p "$pid"
 # What cannot be found is named: one record less, and no table fits.
 cp ticker damaged

@@ -13,7 +13,7 @@ shows()
 {
 	local what=$1 expected=$2 output
 	shift 2
-	output=$("$waymark" list "$@" 2>&1)
+	output=$("$waymark" list "$@" 2>&1 | tr -s ' ')
 	[[ $output == *"$expected"* ]] || fail "$what: no \"$expected\" in: $output"
 }
 
@@ -34,13 +34,13 @@ gcc -g -I "$source_dir" -D_GNU_SOURCE -shared -fPIC -o libwatched.so "$samples/s
 gcc -g -I "$source_dir" -D_GNU_SOURCE -o live "$samples/sample_watch_live.c" -L. -lwatched -Wl,-rpath,'$ORIGIN'
 
 address=$(nm whole | awk '$3 == "counter" { print "0x" $1 }')
-shows "a variable" "$(printf 'counter                   int                   0x%x        4 bytes, 1 register' "$address")" \
+shows "a variable" "$(printf 'counter int 0x%x w 4 1' "$address")" \
 	--watch counter whole
-shows "a spec" "4 bytes, 1 register" --event watch:counter:rw/if=changed/ whole
+shows "a spec" " rw 4 1" --event watch:counter:rw/if=changed/ whole
 shows "a chain" "+8]+16" -w 'list->next->where' whole
-shows "an odd one" "4 bytes, 3 registers" -w packed.value whole
+shows "an odd one" " w 4 3" -w packed.value whole
 refuses 1 "it takes more debug registers than there are: same: 48 bytes take 6 registers of 4" -w same whole
-shows "its size all the same" "48 bytes, 6 registers of 4" -w same whole
+shows "its size all the same" " w 48 6" -w same whole
 refuses 1 "did you mean counter" -w cuonter whole
 refuses 1 "next_id::last" -w last whole
 refuses 1 "struct node has no nxt; did you mean next?" -w 'list->nxt' whole
@@ -52,7 +52,7 @@ refuses 2 "by itself" -w counter --func next_id whole
 refuses 2 "name a file" -w counter
 strip -g whole -o bare
 refuses 1 "counter; its symbol has 4 bytes" -w counter bare
-shows "a length in place of a type" "4 bytes" -w counter/4 bare
+shows "a length in place of a type" " w 4 1" -w counter/4 bare
 
 # A watch takes no globs.
 for glob in 'c*' 'count??' '?*count' 'packed.*' 'list->n*' 'sample_watch.c::*' 'c*@whole'; do
@@ -65,9 +65,9 @@ refuses 1 "the process has no module of this name: libno" -w 'counter@libno' who
 json=$("$waymark" list --json -w counter -w 'list->value' whole)
 expect "JSON" "$(python3 -c '
 import json, sys
-one, two = json.loads(sys.argv[1])
+one, two = json.loads(sys.argv[1])["watchable"]
 print(one["type"], one["address"], one["bytes"], one["registers"], one["pieces"], two["address"], two["kind"])
-' "$json")" "int $((address)) 4 1 [{'address': $((address)), 'bytes': 4}] None w"
+' "$json")" "int $(printf '0x%x 4 1 0x%x' "$address" "$address") 4 None w"
 
 # A process: where its variables lie by its own word, and what they hold.
 mkfifo input
@@ -78,10 +78,10 @@ await_text printed '^end'
 for expr in 'head->next->value' 'slots[2]' 'exported' 'thing->second' 'main::inside' 'of_library'; do
 	where=$(awk -v expr="$expr" '$1 == expr { print $2 }' printed)
 	json=$("$waymark" list --json -p "$pid" -w "$expr")
-	expect "$expr" "$(python3 -c 'import json, sys; print(hex(json.loads(sys.argv[1])[0]["address"]))' "$json")" "$where"
+	expect "$expr" "$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["watchable"][0]["address"])' "$json")" "$where"
 done
-shows "a value" "  = 2" -p "$pid" -w thing-\>second
-shows "a structure's" "= {x = 5, y = 6}" -p "$pid" -w 'thing->inner[1]'
+shows "a value" " 1 2" -p "$pid" -w thing-\>second
+shows "a structure's" "{x = 5, y = 6}" -p "$pid" -w 'thing->inner[1]'
 shows "the thread's" "thread-" -p "$pid" -w 'first_of_thread/thread=1/'
 refuses 1 "nothing of the program is mapped at the address: broken->next would lie at 0x1000" -p "$pid" -w 'broken->next->value'
 refuses 1 "each thread has a variable of its own" -p "$pid" -w first_of_thread
@@ -100,7 +100,7 @@ if [ "$(id -u)" -eq 0 ] && (cd box/made &&
 		pid=$!
 		await_text printed '^\.'
 		shows "in a container ($way)" "chest.parts " -p "$pid" -w chest.parts
-		shows "in a container ($way)" "4 bytes, 1 register" -p "$pid" -w 'chest.parts@box'
+		shows "in a container ($way)" " w 4 1" -p "$pid" -w 'chest.parts@box'
 		kill -9 "$pid"
 	done
 	mv box/made/box.dwo box/made/away

@@ -50,7 +50,7 @@ are_unbroken()
 
 shows_limit()
 {
-	"$waymark" list -p "$pid" | grep -q "refused: process $pid (ticker) .*RLIMIT_NPROC is 0"
+	"$waymark" list -p "$pid" | grep -q "process $pid (ticker) .*RLIMIT_NPROC is 0"
 }
 
 # callers TRACE EVENT: how many processes have passed that event
@@ -115,7 +115,7 @@ if command -v setpriv >/dev/null; then
 	start setpriv --reuid=65534 --clear-groups prlimit --nproc=0:0 ./ticker 1000000 1 1000
 	await_running "$pid"
 	await shows_limit || fail "list of markers: $("$waymark" list -p "$pid")"
-	"$waymark" list --json -p "$pid" | grep -q '"name":"ticker:tick".*"detail":"[^"]*RLIMIT_NPROC is 0' ||
+	"$waymark" list --json -p "$pid" | grep -q '"name":"ticker:tick".*"refused":"[^"]*RLIMIT_NPROC is 0' ||
 		fail "list of markers, JSON: $("$waymark" list --json -p "$pid")"
 	kill -9 "$pid"
 fi

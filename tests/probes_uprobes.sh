@@ -14,14 +14,13 @@ cc -O2 -g $has_sdt -I"$source_dir/include" "$probes_dir/uprobes.c" -o uprobes -l
 mapfile -t addresses < <(nm uprobes | awk '/ T up_/ { print $1 }')
 mapfile -t -O ${#addresses[@]} addresses < <("$waymark" list --json -s ./uprobes |
 	python3 -c 'import json, sys
-for marker in json.load(sys.stdin):
-	for site in marker["places"]: print("%x" % site["address"])')
+for site in json.load(sys.stdin)["site"]: print(site["address"][2:])')
 specs=(-e 'func:up_*' -e marker:up:marker)
 [ -z "$has_sdt" ] || {
 	specs+=(-e usdt:up:place)
 	mapfile -t -O ${#addresses[@]} addresses < <("$waymark" list --json --usdt ./uprobes |
 		python3 -c 'import json, sys
-for place in json.load(sys.stdin): print("%x" % place["address"])')
+for place in json.load(sys.stdin)["place"]: print(place["address"][2:])')
 }
 expect "addresses" $((${#addresses[@]} >= 10)) 1
 

@@ -68,16 +68,16 @@ def waymark_says(waymark, pid, texts):
                          text=True, timeout=300)
     if run.returncode not in (0, 1):
         sys.exit(f"waymark list ended with {run.returncode}: {run.stderr}")
-    found = {one["expression"]: [one["address"] * 8 + one.get("bit", 0),
-                                 one.get("bits", one["bytes"] * 8)]
-             for one in json.loads(run.stdout) if one["address"] is not None}
+    found = {one["expression"]: [int(one["address"], 16) * 8 + (one["bit"] or 0),
+                                 one["bits"] or one["bytes"] * 8]
+             for one in json.loads(run.stdout)["watchable"] if one["address"] is not None}
     return {text: found.get(text) or static_one(waymark, pid, text) for text in texts}
 
 
 def waymark_takes(waymark, pid, text):
     run = subprocess.run([waymark, "list", "--json", "-p", str(pid), "-w", text],
                          capture_output=True, text=True, timeout=300)
-    return json.loads(run.stdout) != []
+    return json.loads(run.stdout)["watchable"] != []
 
 
 def static_one(waymark, pid, text):
