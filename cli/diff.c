@@ -296,11 +296,7 @@ static int threads_compare(struct diff *diff)
 		complain(err, "%s", diff->options.dirs[0]);
 		return DIFF_TROUBLE; /* what was not compared to its end has nothing to show */
 	}
-	if (diff->thread_count && diff->options.json)
-		diff_show_json(diff);
-	else if (diff->thread_count)
-		diff_show(diff);
-	return status;
+	return diff->thread_count && diff_show(diff) ? DIFF_TROUBLE : status;
 }
 
 static int run(struct diff *diff)

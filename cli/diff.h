@@ -66,7 +66,7 @@ int diff_next(const struct diff_thread *thread, int side, struct diff_address *a
 /* Say what was harmless, in words, into text[]. */
 void diff_harmless(const struct divergence_harmless *harmless, char *text, size_t bytes);
 
-void diff_show(struct diff *diff);
-void diff_show_json(struct diff *diff);
+/* Print all, as options.json says. 0 or a negative error of writing. */
+int diff_show(struct diff *diff);
 
 #endif

@@ -1,289 +1,314 @@
 /* SPDX-License-Identifier: MIT */
-/* waymark diff, for people. */
+/* What waymark diff prints: the pairs of threads, the way to where they part, what was harmless. */
 #include "cli/diff.h"
 
 #include "base/quantity.h"
 #include "read/history/callers.h"
+#include "read/rows/render.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
-#define CALLERS_MAX 12
+#define CALLERS_MAX 32
 
-static void put(struct out *out, const char *text)
+static const struct row_column diff_columns[] = {
+	{ "a", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the folder of the first trace" },
+	{ "b", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of the second" },
+	{ "data_compared", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "false: trails have none" },
+};
+const struct row_table diff_table = ROW_TABLE("diff", "What waymark diff --json begins with.",
+					      diff_columns);
+
+static const struct row_column pair_columns[] = {
+	{ "pair", ROW_U64, ROW_PLAIN, 0, "its number, from 1" },
+	{ "pid_a", ROW_U64, ROW_PLAIN, 0, "of A's thread; null: it is in B alone" },
+	{ "tid_a", ROW_U64, ROW_PLAIN, 0, "likewise" },
+	{ "comm_a", ROW_TEXT, ROW_PLAIN, 0, "likewise" },
+	{ "pid_b", ROW_U64, ROW_PLAIN, 0, "of B's thread; null: it is in A alone" },
+	{ "tid_b", ROW_U64, ROW_PLAIN, 0, "likewise" },
+	{ "comm_b", ROW_TEXT, ROW_PLAIN, 0, "likewise" },
+	{ "different", ROW_BOOL, ROW_PLAIN, 0, "they part, or one is missing" },
+	{ "blocks", ROW_U64, ROW_COUNT, 0, "that are the same" },
+	{ "instructions", ROW_U64, ROW_COUNT, 0, "in them" },
+	{ "unsure", ROW_BOOL, ROW_PLAIN, 0, "blocks are missing in one" },
+	{ "over_a", ROW_BOOL, ROW_PLAIN, 0, "A's recording ended there" },
+	{ "over_b", ROW_BOOL, ROW_PLAIN, 0, "B's did" },
+};
+const struct row_table pair_table = ROW_TABLE("pair", "Two threads, compared.", pair_columns);
+
+static const struct row_column step_columns[] = {
+	{ "pair", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the pair's number" },
+	{ "step", ROW_TEXT, ROW_PLAIN, 0, "after, A, B, called from (A), before, A then, B then" },
+	{ "what", ROW_TEXT, ROW_PLAIN, 0, "happens there, where it is no block" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "of the block; before it both: A's" },
+	{ "place", ROW_TEXT, ROW_PLAIN, 0, "FUNCTION+OFFSET or MODULE+OFFSET" },
+	{ "function", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "there" },
+	{ "linkage", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the function's name for the linker" },
+	{ "module", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the program or library" },
+	{ "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },
+	{ "line", ROW_U64, ROW_PLAIN, ROW_QUIET, "there" },
+	{ "signal", ROW_S64, ROW_PLAIN, ROW_QUIET, "of a caller: it was interrupted by that" },
+};
+const struct row_table step_table = ROW_TABLE("step", "Where two threads part, and the way there.",
+					      step_columns);
+
+static const struct row_column harmless_columns[] = {
+	{ "pair", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the pair's number" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "how often" },
+	{ "what", ROW_TEXT, ROW_PLAIN, 0, "differs" },
+	{ "blocks_a", ROW_U64, ROW_COUNT, ROW_QUIET, "that A has in these places" },
+	{ "blocks_b", ROW_U64, ROW_COUNT, ROW_QUIET, "that B has there" },
+};
+const struct row_table harmless_table = ROW_TABLE("harmless", "Differences that mean nothing.",
+						  harmless_columns);
+
+struct shown {
+	struct diff *diff;
+	const struct diff_thread *thread;
+	struct rows rows;
+};
+
+static uint64_t pair_number(const struct shown *shown)
 {
-	out_text(out, text, strlen(text));
+	return (uint64_t)(shown->thread - shown->diff->threads) + 1;
 }
 
-static void put_count(struct out *out, uint64_t count, const char *what)
-{
-	char text[32];
+/* ---- the way to where they part ---- */
 
-	put(out, quantity_show_count(count, text, sizeof(text)));
-	out_char(out, ' ');
-	put(out, what);
-	if (count != 1)
-		out_char(out, 's');
-}
-
-/* 0xADDRESS FUNCTION+0xN (FILE:LINE) */
-static void put_place(struct diff *diff, const struct diff_thread *thread,
-		      const struct diff_address *at)
+/* `at` NULL: it is no place. */
+static void put_step(struct shown *shown, const char *step, const char *what,
+		     const struct diff_address *at, int signal)
 {
-	uint64_t address = at->address;
+	struct diff_place found = { 0 };
 	const struct image_place *place;
-	struct out *out = diff->out;
-	struct diff_place found;
+	char text[512] = "";
 
-	diff_place(diff, thread, at, &found);
+	if (at)
+		diff_place(shown->diff, shown->thread, at, &found);
 	place = found.place;
-	out_hex(out, address);
-	out_char(out, ' ');
-	if (place && place->function) {
-		out_escaped(out, place->function, strlen(place->function));
-		out_char(out, '+');
-		out_hex(out, address - place->start);
-	} else if (place && place->module) {
-		out_escaped(out, place->module->name, strlen(place->module->name));
-		out_char(out, '+');
-		out_hex(out, address - place->module->base);
-	} else {
-		out_literal(out, "[unknown]");
-	}
-	if (found.line.source) {
-		out_literal(out, " (");
-		out_escaped(out, found.line.source, strlen(found.line.source));
-		out_char(out, ':');
-		out_u64(out, found.line.line);
-		out_char(out, ')');
-	}
+	if (place && place->function)
+		snprintf(text, sizeof(text), "%s+0x%" PRIx64, place->function,
+			 at->address - place->start);
+	else if (place && place->module)
+		snprintf(text, sizeof(text), "%s+0x%" PRIx64, place->module->name,
+			 at->address - place->module->base);
+	ROWS_PUT(&shown->rows, step_columns, row_u64(pair_number(shown)), row_text(step),
+		 row_text(what), at ? row_address(at->address) : row_null(), row_words(text),
+		 row_text(place ? place->function : NULL), row_text(place ? place->linkage : NULL),
+		 row_text(place && place->module ? place->module->path : NULL),
+		 row_text(found.line.source), row_u64(found.line.source ? found.line.line : 0),
+		 row_s64(signal));
 }
 
-static void put_side(struct diff *diff, const struct diff_thread *thread, int side)
+static void put_side(struct shown *shown, int side)
 {
-	struct out *out = diff->out;
 	struct diff_address address;
 	char text[160];
-	int has_place = diff_next(thread, side, &address, text, sizeof(text));
+	int has_place = diff_next(shown->thread, side, &address, text, sizeof(text));
 
-	out_literal(out, "  ");
-	out_char(out, side ? 'B' : 'A');
-	out_char(out, ' ');
-	put(out, text);
-	if (has_place) {
-		out_char(out, ' ');
-		put_place(diff, thread, &address);
-	}
-	out_char(out, '\n');
+	put_step(shown, side ? "B" : "A", text, has_place ? &address : NULL, 0);
 }
 
-static void put_callers(struct diff *diff, const struct diff_thread *thread)
+static void put_callers(struct shown *shown)
 {
 	struct caller callers[CALLERS_MAX];
-	struct out *out = diff->out;
-	size_t count = callers_find(thread->divergence.at[0], callers, CALLERS_MAX);
+	size_t count = callers_find(shown->thread->divergence.at[0], callers, CALLERS_MAX);
 
-	if (count)
-		out_literal(out, "\ncalled from (A)\n");
-	for (size_t i = 0; i < count; i++) {
-		out_literal(out, "  ");
-		put_place(diff, thread,
-			  &(struct diff_address){ 0, callers[i].at, callers[i].table });
-		if (callers[i].signal) {
-			out_literal(out, ", interrupted by signal ");
-			out_i64(out, callers[i].signal);
-		}
-		out_char(out, '\n');
-	}
+	for (size_t i = 0; i < count; i++)
+		put_step(shown, "called from (A)", NULL,
+			 &(struct diff_address){ 0, callers[i].at, callers[i].table },
+			 callers[i].signal);
 }
 
-static void put_item(struct diff *diff, const struct diff_thread *thread, int side,
-		     const struct trail_item *item)
+static void put_item(struct shown *shown, const char *step, const struct diff_thread *here,
+		     int side, const struct trail_item *item)
 {
-	struct diff_thread here = *thread;
+	struct diff_thread before = *here;
 	struct diff_address address;
 	char text[160];
 
-	out_literal(diff->out, "  ");
 	if (item->block) {
-		put_place(diff, thread,
-			  &(struct diff_address){ side, item->block->start, item->table });
-	} else {
-		trail_previous(&here.divergence.at[side], &(struct trail_item){ 0 });
-		diff_next(&here, side, &address, text, sizeof(text));
-		out_literal(diff->out, "-- it ");
-		put(diff->out, text);
+		put_step(shown, step, NULL,
+			 &(struct diff_address){ side, item->block->start, item->table }, 0);
+		return;
 	}
-	out_char(diff->out, '\n');
+	trail_previous(&before.divergence.at[side], &(struct trail_item){ 0 });
+	diff_next(&before, side, &address, text, sizeof(text));
+	put_step(shown, step, text, NULL, 0);
 }
 
 /* The items of a side before the divergence, or behind it. */
-static void put_items(struct diff *diff, const struct diff_thread *thread, int side, int is_before)
+static void put_items(struct shown *shown, const char *step, int side, int is_before)
 {
-	struct diff_thread here = *thread;
+	struct diff_thread here = *shown->thread;
 	struct trail_cursor *cursor = &here.divergence.at[side];
+	uint64_t last = shown->diff->options.last, count = is_before ? 0 : last;
 	struct trail_item item;
-	uint64_t count = 0;
 
-	if (is_before) {
-		while (count < diff->options.last && trail_previous(cursor, &item))
-			count++;
-		if (here.divergence.from[side])
-			count++; /* of the block there the first part is the same */
-	} else {
-		count = diff->options.last;
-	}
+	if (!last)
+		return;
+	while (is_before && count < last && trail_previous(cursor, &item))
+		count++;
+	if (is_before && here.divergence.from[side])
+		count++; /* of the block there the first part is the same */
 	here.divergence.from[side] = 0;
 	for (uint64_t i = 0; i < count && trail_next(cursor, &item); i++)
-		put_item(diff, &here, side, &item);
+		put_item(shown, step, &here, side, &item);
 }
 
-static void put_lines(struct diff *diff, const struct diff_thread *thread)
+static void put_steps(struct shown *shown)
 {
-	struct out *out = diff->out;
+	const struct divergence *divergence = &shown->thread->divergence;
 
-	if (!diff->options.last)
+	if (divergence->kind == DIVERGENCE_NONE)
 		return;
-	out_literal(out, "\nbefore it, both (addresses are A's)\n");
-	put_items(diff, thread, 0, 1);
-	out_literal(out, "\nA then\n");
-	put_items(diff, thread, 0, 0);
-	out_literal(out, "\nB then\n");
-	put_items(diff, thread, 1, 0);
+	if (divergence->parted[0])
+		put_step(shown, "after", NULL,
+			 &(struct diff_address){ 0, divergence->parted[0],
+						 divergence->parted_in[0] },
+			 0);
+	put_side(shown, 0);
+	put_side(shown, 1);
+	put_callers(shown);
+	put_items(shown, "before", 0, 1);
+	put_items(shown, "A then", 0, 0);
+	put_items(shown, "B then", 1, 0);
 }
 
-static void put_thread_name(struct out *out, const struct trail_path *path)
+static void put_harmless(struct shown *shown)
 {
-	out_escaped(out, path->stream->comm, strlen(path->stream->comm));
-	out_char(out, '-');
-	out_u64(out, path->stream->tid);
-}
-
-static void put_unsure(struct diff *diff, const struct diff_thread *thread)
-{
-	const struct divergence *divergence = &thread->divergence;
-	struct out *out = diff->out;
-
-	if (divergence->is_unsure) {
-		out_literal(out, "  unsure: blocks were lost or not recorded from A's block ");
-		out_u64(out, divergence->unsure_at[0]);
-		out_literal(out, ", B's block ");
-		out_u64(out, divergence->unsure_at[1]);
-		out_literal(out, " on; what follows was compared where both did the same again\n");
-	}
-	if (divergence->kind == DIVERGENCE_NONE && divergence->is_over[0] != divergence->is_over[1])
-		put(out, divergence->is_over[0] ? "  A's recording was over then, B's was not\n"
-						: "  B's recording was over then, A's was not\n");
-}
-
-static void put_harmless(struct diff *diff, const struct diff_thread *thread)
-{
-	const struct divergence *divergence = &thread->divergence;
-	struct out *out = diff->out;
+	const struct divergence *divergence = &shown->thread->divergence;
 	char text[512];
 
-	if (!divergence->harmless_total)
-		return;
-	put(out, thread->is_different ? "\nharmless before that: " : "\nharmless: ");
-	put_count(out, divergence->harmless_total, "difference");
-	out_char(out, '\n');
 	for (size_t i = 0; i < divergence->harmless_count; i++) {
 		const struct divergence_harmless *harmless = &divergence->harmless[i];
 
-		out_literal(out, "  ");
-		out_u64(out, harmless->count);
-		out_literal(out, "  ");
 		diff_harmless(harmless, text, sizeof(text));
-		out_escaped(out, text, strlen(text));
-		if (harmless->blocks[0] || harmless->blocks[1]) {
-			out_literal(out, " (blocks: A ");
-			out_u64(out, harmless->blocks[0]);
-			out_literal(out, ", B ");
-			out_u64(out, harmless->blocks[1]);
-			out_char(out, ')');
-		}
-		out_char(out, '\n');
+		ROWS_PUT(&shown->rows, harmless_columns, row_u64(pair_number(shown)),
+			 row_u64(harmless->count), row_text(text), row_u64(harmless->blocks[0]),
+			 row_u64(harmless->blocks[1]));
 	}
 }
 
-/* The line that every pair of threads has. */
-static void put_summary(struct diff *diff, const struct diff_thread *thread)
-{
-	const struct trail_path *const *paths = thread->pair.of;
-	struct out *out = diff->out;
+/* ---- pairs ---- */
 
-	out_literal(out, "thread ");
-	put_thread_name(out, paths[0] ? paths[0] : paths[1]);
-	if (!paths[0] || !paths[1]) {
-		put(out, paths[0] ? " is in A only\n" : " is in B only\n");
+static void put_pair(struct shown *shown)
+{
+	const struct divergence *divergence = &shown->thread->divergence;
+	struct row_value row[13] = { row_u64(pair_number(shown)) };
+
+	for (int i = 0; i < 2; i++) {
+		const struct trail_path *path = shown->thread->pair.of[i];
+
+		row[1 + 3 * i] = path ? row_u64(path->stream->pid) : row_null();
+		row[2 + 3 * i] = path ? row_u64(path->stream->tid) : row_null();
+		row[3 + 3 * i] = row_text(path ? path->stream->comm : NULL);
+		row[11 + i] = row_bool(divergence->is_over[i]);
+	}
+	row[7] = row_bool(shown->thread->is_different);
+	row[8] = row_u64(divergence->blocks);
+	row[9] = row_u64(divergence->instructions);
+	row[10] = row_bool(divergence->is_unsure);
+	rows_put(&shown->rows, row);
+}
+
+/* The lines that every pair of threads has in text. */
+static void note_pair(struct shown *shown)
+{
+	const struct diff_thread *thread = shown->thread;
+	const struct divergence *divergence = &thread->divergence;
+	const struct trace_stream *a = thread->pair.of[0] ? thread->pair.of[0]->stream : NULL;
+	const struct trace_stream *b = thread->pair.of[1] ? thread->pair.of[1]->stream : NULL;
+	char blocks[32], instructions[32];
+
+	if (!a || !b) {
+		rows_note(&shown->rows, "thread %s-%u is in %c only", a ? a->comm : b->comm,
+			  a ? a->tid : b->tid, a ? 'A' : 'B');
 		return;
 	}
-	out_literal(out, " (");
-	put_thread_name(out, paths[1]);
-	out_literal(out, " in B): the same path for ");
-	put_count(out, thread->divergence.blocks, "block");
-	out_literal(out, " (");
-	put_count(out, thread->divergence.instructions, "instruction");
-	put(out, thread->is_different ? "), then they part\n" : ")\n");
-	put_unsure(diff, thread);
+	rows_note(&shown->rows,
+		  "thread %s-%u (%s-%u in B): the same path for %s block%s (%s instruction%s)%s",
+		  a->comm, a->tid, b->comm, b->tid,
+		  quantity_show_count(divergence->blocks, blocks, sizeof(blocks)),
+		  divergence->blocks == 1 ? "" : "s",
+		  quantity_show_count(divergence->instructions, instructions, sizeof(instructions)),
+		  divergence->instructions == 1 ? "" : "s",
+		  thread->is_different ? ", then they part" : "");
+	if (divergence->is_unsure)
+		rows_note(&shown->rows,
+			  "  unsure: blocks were lost or not recorded from A's block %" PRIu64
+			  ", B's block %" PRIu64
+			  " on; what follows was compared where both did the same again",
+			  divergence->unsure_at[0], divergence->unsure_at[1]);
+	if (divergence->kind == DIVERGENCE_NONE && divergence->is_over[0] != divergence->is_over[1])
+		rows_note(&shown->rows, "  %c's recording was over then, %c's was not",
+			  divergence->is_over[0] ? 'A' : 'B', divergence->is_over[0] ? 'B' : 'A');
 }
 
-static void put_parting(struct diff *diff, const struct diff_thread *thread)
-{
-	const struct divergence *divergence = &thread->divergence;
-	struct out *out = diff->out;
-
-	if (divergence->parted[0]) {
-		out_literal(out, "  after     ");
-		put_place(diff, thread,
-			  &(struct diff_address){ 0, divergence->parted[0],
-						  divergence->parted_in[0] });
-		out_char(out, '\n');
-	}
-	put_side(diff, thread, 0);
-	put_side(diff, thread, 1);
-	put_callers(diff, thread);
-	put_lines(diff, thread);
-}
-
-static void put_modules(struct diff *diff)
+static void note_modules(struct shown *shown)
 {
 	const struct alike_module *module;
-	struct out *out = diff->out;
 
-	for (uint32_t i = 1; (module = alike_module(diff->alike, i)); i++) {
-		if (!module->build_id[0] || !module->build_id[1] ||
-		    !strcmp(module->build_id[0], module->build_id[1]))
-			continue;
-		out_escaped(out, module->name, strlen(module->name));
-		out_literal(out, " is not the same file in both: build id ");
-		out_escaped(out, module->build_id[0], strlen(module->build_id[0]));
-		out_literal(out, " in A, ");
-		out_escaped(out, module->build_id[1], strlen(module->build_id[1]));
-		out_literal(out, " in B\n");
-	}
+	for (uint32_t i = 1; (module = alike_module(shown->diff->alike, i)); i++)
+		if (module->build_id[0] && module->build_id[1] &&
+		    strcmp(module->build_id[0], module->build_id[1]) != 0)
+			rows_note(&shown->rows,
+				  "%s is not the same file in both: build id %s in A, %s in B",
+				  module->name, module->build_id[0], module->build_id[1]);
 }
 
-void diff_show(struct diff *diff)
+/* A table of what `put` puts for each pair; in text, for the pair that is shown. */
+static void put_table(struct shown *shown, const struct row_table *table, const char *title,
+		      void (*put)(struct shown *shown))
+{
+	const struct diff_thread *all = shown->diff->threads;
+
+	rows_open(&shown->rows, table, &(struct rows_layout){ .title = title });
+	if (shown->rows.format == ROWS_TEXT)
+		put(shown);
+	for (size_t i = 0; i < shown->diff->thread_count && shown->rows.format != ROWS_TEXT; i++) {
+		shown->thread = &all[i];
+		put(shown);
+	}
+	rows_close(&shown->rows);
+}
+
+static void show_text(struct shown *shown)
 {
 	int is_different = 0;
 
-	put_modules(diff);
-	for (size_t i = 0; i < diff->thread_count; i++) {
-		struct diff_thread *thread = &diff->threads[i];
-
-		if (i && diff->thread_count > 1 && thread->is_different)
-			out_char(diff->out, '\n');
-		put_summary(diff, thread);
-		if (!thread->pair.of[0] || !thread->pair.of[1]) {
-			is_different = 1;
-			continue;
-		}
-		if (thread->is_different)
-			put_parting(diff, thread);
-		put_harmless(diff, thread);
-		is_different |= thread->is_different;
+	note_modules(shown);
+	for (size_t i = 0; i < shown->diff->thread_count; i++) {
+		shown->thread = &shown->diff->threads[i];
+		is_different |= shown->thread->is_different;
+		note_pair(shown);
+		put_table(shown, &step_table, NULL, put_steps);
+		put_table(shown, &harmless_table,
+			  shown->thread->is_different ? "harmless before that:" : "harmless:",
+			  put_harmless);
 	}
-	if (diff->thread_count && !is_different)
-		put(diff->out, "\ntrails have no data: on the same path the values may differ, and "
-			       "the output\n");
+	if (shown->diff->thread_count && !is_different)
+		rows_note(
+			&shown->rows,
+			"trails have no data: on the same path the values may differ, and the output");
+}
+
+int diff_show(struct diff *diff)
+{
+	struct shown shown = { .diff = diff };
+
+	rows_begin(&shown.rows, diff->out, diff->options.json ? ROWS_JSON : ROWS_TEXT);
+	if (diff->options.json) {
+		rows_record(&shown.rows, &diff_table,
+			    (const struct row_value[]){ row_text(diff->options.dirs[0]),
+							row_text(diff->options.dirs[1]),
+							row_bool(0) });
+		put_table(&shown, &pair_table, NULL, put_pair);
+		put_table(&shown, &step_table, NULL, put_steps);
+		put_table(&shown, &harmless_table, NULL, put_harmless);
+	} else {
+		show_text(&shown);
+	}
+	return rows_end(&shown.rows);
 }
