@@ -29,6 +29,15 @@ int cmd_top(int argc, char **argv);
 int cmd_claims(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 
+/* Print the kinds and options of event specs; is_manual: as Markdown. CLI_FINE. */
+int spec_help(int is_manual);
+
+/*
+ * Print what the last of a command's words may become, a line each; words[0] is its name, and
+ * count is 2 at least. CLI_FINE.
+ */
+int complete_word(int (*run)(int argc, char **argv), char **words, int count);
+
 /*
  * Say on stderr what went wrong, and what to do about it where there is something to say:
  *

@@ -11,35 +11,6 @@
 
 #define EVENTS_MAX 1024
 
-struct names {
-	char **all;
-	size_t count, room;
-};
-
-static int name_take(void *data, const struct count_listed *listed)
-{
-	struct names *names = data;
-
-	if (array_grow(&names->all, &names->room, names->count + 1, sizeof(*names->all)))
-		return -ENOMEM;
-	names->all[names->count] = strdup(listed->name);
-	return names->all[names->count] ? (names->count++, 0) : -ENOMEM;
-}
-
-static int complain_event(int err, const char *name, const char *words)
-{
-	struct names names = { 0 };
-
-	if (err != -WM_E_COUNT_EVENT || strcmp(name, words) != 0)
-		return complain(err, "%s", words);
-	count_events_list(NULL, 1, name_take, &names);
-	err = complain_near(err, name, (const char *const *)names.all, names.count);
-	for (size_t i = 0; i < names.count; i++)
-		free(names.all[i]);
-	free(names.all);
-	return err;
-}
-
 static int one_add(struct count_list *list, const char *name)
 {
 	char words[256] = "";
@@ -47,7 +18,7 @@ static int one_add(struct count_list *list, const char *name)
 	int err = count_event_read(&event, name, (struct detail){ words, sizeof(words) });
 
 	if (err) {
-		complain_event(err, name, words);
+		complain(err, "%s", words);
 		return CLI_USAGE;
 	}
 	if (list->count >= EVENTS_MAX)

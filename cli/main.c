@@ -68,8 +68,8 @@ static void print_usage(FILE *to)
 	fputs("Usage: waymark COMMAND [OPTION]...\n\n", to);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].summary);
-	fputs("\nwaymark COMMAND --help lists a command's options. Manual pages: waymark(1)\n"
-	      "for the commands, waymark(7) for the concepts.\n",
+	fputs("\nwaymark COMMAND --help lists a command's options, waymark help spec what can be\n"
+	      "recorded. Manual pages: waymark(1) for the commands, waymark(7) for the concepts.\n",
 	      to);
 }
 
@@ -82,12 +82,28 @@ static int cmd_help(int argc, char **argv)
 		print_usage(stdout);
 		return CLI_FINE;
 	}
+	if (!strcmp(argv[1], "spec"))
+		return spec_help(argc > 2);
 	command = find(argv[1]);
 	if (!command)
 		return unknown(argv[1]);
 	if (command->run == cmd_help)
 		return cmd_help(1, argv);
 	return command->run(2, (char *[]){ argv[1], help, NULL });
+}
+
+/* What the last of the words may become: a command's name, or what complete_word() knows. */
+static int complete(char **words, int count)
+{
+	const struct command *command = count > 1 ? find(words[0]) : NULL;
+	const char *word = count ? words[count - 1] : "";
+
+	if (command && command->run != cmd_help)
+		return complete_word(command->run, words, count);
+	for (size_t i = 0; i < COMMAND_COUNT && (count < 2 || command); i++)
+		if (!strncmp(word, commands[i].name, strlen(word)))
+			puts(commands[i].name);
+	return CLI_FINE;
 }
 
 static int cmd_version(int argc, char **argv)
@@ -150,6 +166,8 @@ int main(int argc, char **argv)
 	}
 	if (simulates_unknown())
 		return CLI_USAGE;
+	if (!strcmp(argv[1], "complete"))
+		return complete(argv + 2, argc - 2);
 	command = find(argv[1]);
 	if (!command)
 		return unknown(argv[1]);

@@ -41,6 +41,36 @@ for command in record list report dump trail export diff compress coverage claim
 	expect 2 err "waymark $command --help" $command --no-such-option
 done
 
+# The kinds and options of specs, from the table that reads them.
+expect 0 out "sample:NAME" help spec
+expect 0 out "freq=N: so many a second" help spec
+expect 0 out "**only=NAME**: only code of these modules" help spec --manual
+
+# completes EXPECTED WORD...: what completion offers for the last word
+completes()
+{
+	local expected=$1 got
+	shift
+	got=$("$waymark" complete "$@" | tr '\n' ' ')
+	if [ "$got" != "$expected" ]; then
+		echo "complete $*: $got, expected $expected"
+		failed=1
+	fi
+}
+
+completes "record report " re
+completes "dump " help du
+completes "--policy " record --pol
+completes "cyclic " record --policy c
+completes "switch sample: " record -e s
+completes "trail/soft,last= " record -e trail/soft,la
+completes "sample:cpu-clock/callchain,precise " top -e sample:cpu-clock/callchain,pr
+completes "func:main/args " record -e func:main/a
+completes "watch:x:rw/count " record -e watch:x:rw/cou
+completes "sample:page-faults " record -e sample:page-fa
+completes "{cycles,task-clock " stat -e "{cycles,task"
+completes "$BASHPID " watch -p $BASHPID
+
 # Each command reads numbers, sizes, times and signals alike. A program that is not there, or a trace,
 # is missed only after its options were read.
 for for in 10 10s 10sec 1.5SECONDS 500ms 7usec 2m 2min 1h; do

@@ -93,9 +93,14 @@ if gcc -g -fsanitize=thread "$targets/ordered.c" -o ordered -pthread \
 		{ head -50 ordered.log; exit 1; }
 fi
 
-# Completion offers the commands.
-expect "record report" "$(bash -c '. "$0"; COMP_WORDS=(waymark re) COMP_CWORD=1; _waymark; echo "${COMPREPLY[@]}"' \
-	"$prefix/share/bash-completion/completions/waymark")"
+# Completion offers the commands, to each shell that is here.
+share=$prefix/share
+expect "record report" "$(PATH=$prefix/bin:$PATH bash -c '. "$0"; COMP_LINE="waymark re" COMP_POINT=10; _waymark; echo "${COMPREPLY[@]}"' \
+	"$share/bash-completion/completions/waymark")"
+! type -P fish >/dev/null ||
+	expect report "$(PATH=$prefix/bin:$PATH fish -c 'source $argv[1]; complete -C "waymark re"' \
+		"$share/fish/vendor_completions.d/waymark.fish")"
+! type -P zsh >/dev/null || zsh -n "$share/zsh/site-functions/_waymark"
 
 # Two builds of one folder at once: neither fails, and the archive is whole.
 for round in {1..10}; do

@@ -48,6 +48,11 @@ struct spec_syntax {
 	struct detail wrong;
 };
 
+/* What NAME[:TYPE] among the options of a kind with fields means. */
+#define SPEC_FIELD_MEANING                                                                           \
+	"an argument: arg1, arg2...; a parameter's name; a register. TYPE is u8 to u64, i8 to i64, " \
+	"x, f32, f64, bool, char, ptr or str"
+
 enum spec_type {
 	SPEC_FLAG,   /* NAME: ors `flag` into its place; with `read`, NAME:VALUE too */
 	SPEC_NUMBER, /* NAME=N, from `min` to `max`; NAME alone is `flag`, where that is not 0 */

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * `waymark complete WORD...` prints what the last word may become, a line each: what bash, zsh and
+ * fish offer. It knows specs by the table that reads them, and a command's options by its help.
+ */
+#include "cli/cli.h"
+#include "record/spec/syntax.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Values of options that have a fixed set. */
+static const char *const fixed[][2] = {
+	{ "--policy", "discard cyclic block notify" },
+	{ "--on", "crash exit signal signal: marker:" },
+	{ "--format", "folded perf-script perfetto speedscope" },
+	{ "--weight", "instructions blocks period samples" },
+	{ "--order", "time cpu thread" },
+};
+
+/* PREFIX and NAME, if that is how the word goes on. */
+static void offer(const char *word, const char *prefix, const char *name, size_t bytes)
+{
+	size_t begin = strlen(prefix), length = strlen(word);
+
+	if (!strncmp(word, prefix, length < begin ? length : begin) &&
+	    (length <= begin ||
+	     (length - begin <= bytes && !memcmp(word + begin, name, length - begin))))
+		printf("%s%.*s\n", prefix, (int)bytes, name);
+}
+
+/* What a command prints; to be freed. */
+static char *output_of(int (*run)(int argc, char **argv), int argc, char **argv)
+{
+	int to = memfd_create("complete", MFD_CLOEXEC), out = dup(STDOUT_FILENO), none;
+	char *text = NULL;
+	off_t bytes;
+
+	fflush(stdout);
+	none = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	dup2(to, STDOUT_FILENO);
+	dup2(none, STDERR_FILENO);
+	(void)run(argc, argv);
+	fflush(stdout);
+	dup2(out, STDOUT_FILENO);
+	bytes = lseek(to, 0, SEEK_END);
+	text = calloc(1, bytes > 0 ? (size_t)bytes + 1 : 1);
+	if (text && pread(to, text, bytes > 0 ? (size_t)bytes : 0, 0) != bytes)
+		text[0] = '\0';
+	close(to);
+	close(out);
+	close(none);
+	return text;
+}
+
+/* The names that begin the lines of `waymark list OPTIONS` of the target in words[]. */
+static void offer_listed(const char *word, const char *prefix, const char *option, char **words,
+			 int count)
+{
+	char *argv[8] = { "list" }, *text, *save = NULL;
+	int argc = 1, is_events = option && !strcmp(option, "--events");
+
+	if (option)
+		argv[argc++] = (char *)option;
+	for (int i = 1; i + 1 < count && !is_events; i++)
+		if (!strcmp(words[i], "-p") || !strcmp(words[i], "--")) {
+			if (words[i][1] == 'p')
+				argv[argc++] = "-p";
+			argv[argc++] = words[i + 1];
+			break;
+		}
+	if (argc == 1 + (option != NULL) && !is_events)
+		return;
+	text = output_of(cmd_list, argc, argv);
+	for (char *line = text ? strtok_r(text, "\n", &save) : NULL; line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		char *name = line + (is_events ? 2 : 0), *colon;
+		size_t bytes = strcspn(name, " ");
+
+		if (is_events ? strncmp(line, "  ", 2) || strstr(line, "not here")
+			      : !isalpha((unsigned char)*line) && *line != '_')
+			continue;
+		colon = memchr(name, ':', bytes);
+		if (!is_events && !colon)
+			continue;
+		if (option && !strncmp(option, "--func", 6)) /* MODULE:FUNCTION */
+			offer(word, prefix, colon + 1, bytes - (size_t)(colon + 1 - name));
+		else
+			offer(word, prefix, name, bytes);
+	}
+	free(text);
+}
+
+/* Options of the spec's kind: behind the slash that opens them, or a comma. */
+static void offer_spec_options(const struct spec_kind *kind, const char *word)
+{
+	size_t bytes = strlen(word);
+	char prefix[SPEC_BYTES_MAX + 1], name[64];
+
+	while (bytes && !strchr("/,", word[bytes - 1]))
+		bytes--;
+	snprintf(prefix, sizeof(prefix), "%.*s", (int)bytes, word);
+	for (unsigned int i = 0; i < kind->option_count; i++) {
+		snprintf(name, sizeof(name), "%s%s", kind->options[i].name,
+			 kind->options[i].value ? "=" : "");
+		offer(word, prefix, name, strlen(name));
+	}
+}
+
+static void offer_spec(const char *word, char **words, int count)
+{
+	const struct spec_kind *kind = spec_kinds;
+	size_t bytes = strcspn(word, ":/");
+	char prefix[64], function[SPEC_BYTES_MAX];
+
+	for (; kind->name; kind++) {
+		snprintf(prefix, sizeof(prefix), "%s%s", kind->name, *kind->form ? ":" : "");
+		if (!word[bytes])
+			offer(word, "", prefix, strlen(prefix));
+		else if (strlen(kind->name) == bytes && !memcmp(kind->name, word, bytes))
+			break;
+	}
+	if (kind->name && strchr(word + bytes, '/')) {
+		offer_spec_options(kind, word);
+	} else if (!kind->name || kind == spec_kinds) {
+		offer_listed(word, "marker:", NULL, words, count);
+	} else if (!strcmp(kind->name, "func")) {
+		snprintf(function, sizeof(function), "--func=%s*", word + bytes + 1);
+		offer_listed(word, prefix, function, words, count);
+	} else if (!strcmp(kind->name, "usdt")) {
+		offer_listed(word, prefix, "--usdt", words, count);
+	} else if (!strcmp(kind->name, "sample") || !strcmp(kind->name, "count")) {
+		offer_listed(word, prefix, "--events", words, count);
+	}
+}
+
+static void offer_pids(const char *word)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *entry;
+	struct stat st;
+
+	while (dir && (entry = readdir(dir)))
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    !fstatat(dirfd(dir), entry->d_name, &st, 0) && st.st_uid == getuid())
+			offer(word, "", entry->d_name, strlen(entry->d_name));
+	if (dir)
+		closedir(dir);
+}
+
+/* --OPTION and -O of the command's help. */
+static void offer_options(const char *word, int (*run)(int argc, char **argv), char *command)
+{
+	char help[] = "--help", *text = output_of(run, 2, (char *[]){ command, help, NULL });
+
+	for (char *at = text; at && (at = strchr(at, '-'));) {
+		size_t bytes = strspn(at, "-"),
+		       letters = strspn(at + bytes, "abcdefghijklmnopqrstuvwxyzACGI-");
+
+		if ((at == text || strchr(" ,[\n", at[-1])) && bytes < 3 && letters)
+			offer(word, "", at, bytes + letters);
+		at += bytes + letters;
+	}
+	free(text);
+}
+
+int complete_word(int (*run)(int argc, char **argv), char **words, int count)
+{
+	const char *word = words[count - 1], *before = words[count - 2];
+	int is_event = !strcmp(before, "-e") || !strcmp(before, "--event");
+	const char *part = word + strlen(word);
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		for (const char *name = fixed[i][1]; !strcmp(before, fixed[i][0]) && *name;) {
+			size_t bytes = strcspn(name, " ");
+
+			offer(word, "", name, bytes);
+			name += bytes + (name[bytes] == ' ');
+		}
+	if (*word == '-') {
+		offer_options(word, run, words[0]);
+	} else if (is_event && run == cmd_stat) {
+		while (part > word && !strchr(",{", part[-1]))
+			part--;
+		offer_listed(word, strndupa(word, (size_t)(part - word)), "--events", words, count);
+	} else if (is_event) {
+		offer_spec(word, words, count);
+	} else if (!strcmp(before, "-p") || !strcmp(before, "--pid")) {
+		offer_pids(word);
+	}
+	return CLI_FINE;
+}
