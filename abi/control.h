@@ -56,7 +56,7 @@
 
 /*
  * The agent's threads name themselves by prctl(PR_SET_NAME, name, CONTROL_NAMED, 0, 0). The kernel
- * ignores the number; the engine and the stepper know these threads by it. "waymark", the control
+ * ignores the number; the engine knows these threads by it. "waymark", the control
  * thread, has descriptors of its own, which no thread of the program's with that name has.
  */
 #define CONTROL_NAMED UINT64_C(0x6e614d7779615761)

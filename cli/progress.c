@@ -124,11 +124,11 @@ static void sum_up_kept(const struct live *live)
 static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status,
 			 const struct live *live)
 {
-	static const char *const ways[ORIGINS] = {
+	static const char *const ways[] = {
 		[ORIGIN_PT] = "by Intel PT",
 		[ORIGIN_BTS] = "by branch trace store",
 		[ORIGIN_SOFT] = "by translation",
-		[ORIGIN_STEP] = "by single steps",
+		[ORIGIN_ORACLE] = "by single steps",
 	};
 	char blocks[32], instructions[32], lost[32], before[32], unwritten[32];
 

@@ -419,7 +419,7 @@ Test(trail_command, says_that_a_trace_has_no_trail, .fini = end)
 	sample_trail_close(&sample);
 	cr_expect_eq(run(""), 1);
 	expect("the trace has no such thing: a trail: ");
-	expect("-e trail/step/");
+	expect("-e trail/soft/");
 }
 
 Test(trail_command, shows_a_damaged_trail_up_to_there, .fini = end)

@@ -44,7 +44,7 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 	if (err)
 		return complain(err, "%s", dir);
 	if (!view->trails.path_count) {
-		complain(-WM_E_NOT_RECORDED, "a trail: %s; record one with -e trail/step/", dir);
+		complain(-WM_E_NOT_RECORDED, "a trail: %s; record one with -e trail/soft/", dir);
 		trail_complain_cut(view, &(struct trail_lost_wanted){ .bounds = &whole });
 		return CLI_FAILED;
 	}

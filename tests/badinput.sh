@@ -257,7 +257,7 @@ says "this machine cannot produce so many events: a process has changed its coun
 # Without descriptors a message names what they were for, and no other cause.
 start ./ticker 1 1 1000000
 for ((most = 6; most < 16; most++)); do
-	for spec in func:tick trail/step/ switch; do
+	for spec in func:tick trail/soft/ switch; do
 		(ulimit -n $most && exec timeout 20 "$waymark" record -p "$pid" -e "$spec" \
 			--for 20ms -o "few_$most") 2>words
 		! grep -E "administrator|was ended|no module|Too many open files(: )?$" words ||

@@ -277,7 +277,7 @@ of=$pid doctor plain
 expect "a plain program: status" $status 0
 state_of $pid >after
 diff before after || fail "something is left in a plain program"
-for way in "markers and probes" trail/soft/ trail/step/; do
+for way in "markers and probes" trail/soft/; do
 	expect_finding plain "$way" fine "waymark record -p $pid"
 done
 has breakpoint-write && expect_finding plain "watches from outside" "fine|limited" "of the processor's 4"
@@ -321,7 +321,6 @@ start "${filter[@]}" sleep 600
 of=$pid doctor sealed
 expect_finding sealed "markers and probes" absent "seccomp filter" "waymark record"
 expect_finding sealed trail/soft/ absent "seccomp filter"
-expect_finding sealed trail/step/ fine ""
 [ ${#user[@]} -gt 0 ] || exit $failed
 
 start sleep 600

@@ -209,7 +209,7 @@ for who in recorder tracer; do
 	recorder=$!
 	await has_computing_children $recorder || fail "$who: no three children compute"
 	# shellcheck disable=SC2034 # used by its name
-	tracer=$(pgrep -P $recorder -x waymark-step) || fail "$who: there is no tracer"
+	tracer=$(pgrep -P $recorder -x waymark-tracer) || fail "$who: there is no tracer"
 	kill -0 "$recorder" || fail "$who: it is over already"
 	kill -9 "${!who}" # $recorder or $tracer
 	wait $recorder 2>/dev/null

@@ -91,7 +91,4 @@ for size in 20k 100k 300k; do
 	full $size trail/soft/
 	full $size trail/soft,last=64M/
 done
-head -c 3000 "$waymark" >data
-gzip -nc data >compressed
-full 64k trail/step/
 exit $failed

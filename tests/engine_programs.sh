@@ -67,7 +67,7 @@ done
 for seed in $(seq "$first" 4 "$last"); do
 	as_native "$seed" --fuel 4
 	rm -rf step
-	timeout 100 "$waymark" record -v -e trail/step/ -o step -- ./program >stepped 2>words
+	timeout 100 "$WAYMARK_BUILD/tests/trail_oracle/waymark-oracle" record -v -e trail/auto/ -o step -- ./program >stepped 2>words
 	status=$?
 	expect "seed $seed: by steps: $(cat words)" $status 7
 	cmp native stepped || fail "seed $seed: it has other results by steps"

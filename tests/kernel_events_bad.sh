@@ -48,7 +48,7 @@ refused "\"fast\" (column 18) is no option of sample" -e sample:cpu-clock/fast/ 
 # ---- CPUs, which have no other events ----
 
 for scope in -a "-C 0" "-a -G /sys/fs/cgroup"; do
-	for spec in trail trail/soft/ trail/step/ trail/soft,last=1M/ 'marker:*:*' func:main/ret/ usdt:a:b addr:./switching+0 watch:x; do
+	for spec in trail trail/soft/ trail/soft,last=1M/ 'marker:*:*' func:main/ret/ usdt:a:b addr:./switching+0 watch:x; do
 		# shellcheck disable=SC2086 # scopes are words
 		refused "$spec: CPUs have the kernel's events alone; name a process" $scope --for 1s -e "$spec"
 		# shellcheck disable=SC2086

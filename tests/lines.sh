@@ -4,6 +4,7 @@
 # is unknown is said.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
+needs_engine
 
 shapes=$source_dir/tests/lines/shapes.c
 cp "${shapes%/*}"/*.c .
@@ -21,7 +22,7 @@ said()
 	[ -z "$text" ] || says "$text"
 }
 
-# build NAME FLAG...: the program without a library, to be stepped through
+# build NAME FLAG...: the program without a library
 build()
 {
 	local name=$1
@@ -31,7 +32,7 @@ build()
 }
 
 build program -O0 -g
-run 0 -e trail/step/ -o plain -- ./program
+run 0 -e trail/soft/ -o plain -- ./program
 
 # ---- beside gcov ----
 
@@ -120,7 +121,7 @@ else
 fi
 
 # The same twice is twice as often; the branches keep their numbers.
-run 0 -e trail/step/ -o again -- ./program
+run 0 -e trail/soft/ -o again -- ./program
 said 0 "" coverage -o twice.info plain again
 expect "the merged tracefile's mistakes" "$(valid twice.info)" ""
 expect "lines of two traces" "$(grep ^DA: twice.info)" \
@@ -165,7 +166,7 @@ said 1 "the trace has no such thing: code of a source that was asked for" trail 
 said 0 "" coverage --summary plain
 grep -q ' yes$\|optimi' out words && fail "at -O0 optimized: $(cat out words)"
 build tuned -O2 -g
-run 0 -e trail/step/ -o tuned_trace -- ./tuned
+run 0 -e trail/soft/ -o tuned_trace -- ./tuned
 said 0 "compiled with optimization, so lines that ran may count as never run: $folder/start.c" \
 	coverage -o tuned.info tuned_trace
 expect "the mistakes of optimized code's tracefile" "$(valid tuned.info)" ""
@@ -179,7 +180,7 @@ expect "sources that --json does not mark" "$(grep -c '/.*"optimized":false' out
 # The compiler's own headers count only if someone asks for them.
 # shellcheck disable=SC2086 # several words
 cc -O0 -g $bare swap.c start.c -o swap || exit 1
-run 0 -e trail/step/ -o swap_trace -- ./swap
+run 0 -e trail/soft/ -o swap_trace -- ./swap
 said 0 "" coverage swap_trace
 expect "headers of the compiler" "$(grep -c '^SF:.*/ia32intrin.h' out)" 0
 expect "sources" "$(grep -c ^SF: out)" 2
@@ -196,7 +197,7 @@ grep -q '^ *[0-9]*  static volatile int sink;$' out || fail "a line without code
 # ---- what can't be reported ----
 
 build naked -O0
-run 0 -e trail/step/ -o naked_trace -- ./naked
+run 0 -e trail/soft/ -o naked_trace -- ./naked
 said 1 "no debug information describes it: the lines of $folder/naked" trail --lines naked_trace
 said 1 "no debug information describes it: the lines of $folder/naked" coverage naked_trace
 said 0 "" coverage -o some.info naked_trace plain

@@ -3,6 +3,7 @@
 # What a recording lost is in the trace, whatever the failure: a killed recorder, a full disk, files that are gone or added.
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
+needs_engine
 
 build_target record/beat.c
 
@@ -29,7 +30,7 @@ grep -q "killed: its last 100 ms may be missing" words || fail "killed: dump: $(
 
 # With the policy cyclic nothing is written before the end, and of branches with last= neither.
 in_memory=(events branches)
-for asked in "-e marker:beat:at --policy cyclic" "-e trail/step,last=1M/"; do
+for asked in "-e marker:beat:at --policy cyclic" "-e trail/soft,last=1M/"; do
 	rm -rf killed
 	# shellcheck disable=SC2086 # options
 	begin_record $asked -o killed -p "$pid"

@@ -73,6 +73,12 @@ needs_engine()
 	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
 }
 
+# needs_oracle: of the command, trail/auto/ is single steps from now on, which other origins are held against
+needs_oracle()
+{
+	cp "$WAYMARK_BUILD/tests/trail_oracle/waymark-oracle" waymark || exit 1
+}
+
 # has_engine PID: the engine is mapped there
 has_engine()
 {

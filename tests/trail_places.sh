@@ -38,7 +38,7 @@ cc "${static[@]}" -DWORK=works_early -DTURNS=5 "-DNEXT=\"$folder/late\"" "$targe
 	-o early && cc "${static[@]}" -DWORK=works_late -DTURNS=9 late.c -o late ||
 	skip "no static program can be built"
 
-timeout -k 5 60 "$waymark" record -e trail/step/ -o went -- ./early >record.out 2>record.words
+timeout -k 5 60 "$waymark" record -e trail/soft/ -o went -- ./early >record.out 2>record.words
 [ -e went/metadata ] || { cat record.words; skip "it can't be recorded here"; }
 shown 0 trail --functions went
 has out 'works_early \[early\]' 'works_late \[late\]'
@@ -78,7 +78,7 @@ entry=$(nm one.so | awk '$3 == "one" { print "0x" $1 }')
 cc "${flags[@]}" -static -no-pie -DTIMES=4 -DENTRY="$entry" "-DFOLDER=\"$folder\"" \
 	"$targets/loads.c" -o loads ||
 	skip "no static program can be built"
-timeout -k 5 60 "$waymark" record -e trail/step/ -o loaded -- ./loads >record.out 2>record.words
+timeout -k 5 60 "$waymark" record -e trail/soft/ -o loaded -- ./loads >record.out 2>record.words
 shown 0 trail --functions --json loaded
 for name in one two; do
 	has out "\"function\":\"$name\",\"linkage\":\"$name\",\"module\":\"$folder/$name.so\".*\"calls\":2,"

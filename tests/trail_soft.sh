@@ -5,6 +5,7 @@
 . "$(dirname "$0")/trail_setup.bash"
 
 needs_engine
+needs_oracle
 soft=(-e trail/soft/)
 
 # gone PID
@@ -28,7 +29,7 @@ for mode in "l 50" "i 0" "b 0"; do
 	# shellcheck disable=SC2086 # several words
 	timeout 60 "$waymark" record "${soft[@]}" -o by_soft -- ./trailed $mode 2>words
 	# shellcheck disable=SC2086 # several words
-	timeout 60 "$waymark" record -e trail/step/ -o by_step -- ./trailed $mode 2>words
+	timeout 60 "$waymark" record -e trail/auto/ -o by_step -- ./trailed $mode 2>words
 	for name in by_soft by_step; do
 		timeout 60 "$waymark" trail --instructions -n 0 $name 2>words | sed '1d' |
 			grep -o 'trailed+0x.*' | grep -v '(' | sed 's/ *->.*//' >$name.text
@@ -73,7 +74,7 @@ done
 recorder=$!
 has_reader()
 {
-	{ has_child $recorder waymark-step && is_recording unread; } || has_ended $recorder
+	{ has_child $recorder waymark-tracer && is_recording unread; } || has_ended $recorder
 }
 await has_reader || fail "the channel has no reader: $(cat words)"
 kill -9 "$child" 2>/dev/null
@@ -111,17 +112,14 @@ for shell in "" "sh -c"; do
 		grep -q "^  #1   runs (crashes.c:$(line crashes.c runs))  unused=0x0\$" ||
 		fail "$shell: no backtrace: $(grep '^  #' words)"
 done
-# The other threads ended with the process. Single steps are slow: a static program has fewer.
-build_target trail/crashes.c -static -o crashes_static
-for how in "soft ./crashes" "step ./crashes_static"; do
-	rm -rf crashed
-	run 139 -e "trail/${how% *}/" -o crashed -- "${how#* }"
-	timeout 60 "$waymark" trail -n 1 crashed >shown 2>&1
-	threads=$(grep -c ", by ${how% *}: " shown)
-	[ "$threads" -ge 2 ] && [ "$(grep -c 'killed by SIGSEGV' shown)" = 1 ] &&
-		[ "$(grep -c 'ended with the process' shown)" = $((threads - 1)) ] || fail "$how: threads' ends: $(cat shown)"
-	grep -q "killed by SIGSEGV at crashes+" shown || fail "$how: the culprit is not named: $(cat shown)"
-done
+# The other threads ended with the process.
+rm -rf crashed
+run 139 "${soft[@]}" -o crashed -- ./crashes
+timeout 60 "$waymark" trail -n 1 crashed >shown 2>&1
+threads=$(grep -c ", by soft: " shown)
+[ "$threads" -ge 2 ] && [ "$(grep -c 'killed by SIGSEGV' shown)" = 1 ] &&
+	[ "$(grep -c 'ended with the process' shown)" = $((threads - 1)) ] || fail "threads' ends: $(cat shown)"
+grep -q "killed by SIGSEGV at crashes+" shown || fail "the culprit is not named: $(cat shown)"
 
 # The backtrace after abort() leads out of libc to the program's functions, and through a handler to what that interrupted.
 build_target trail/aborts.c -fno-optimize-sibling-calls

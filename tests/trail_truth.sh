@@ -5,13 +5,14 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
+needs_oracle
 command -v python3 >/dev/null || skip "no python3"
 command -v objdump >/dev/null || skip "no objdump"
-origins=(step)
+origins=(auto)
 if [ -e "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" ]; then
 	cp "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" . || exit 1
 	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
-	origins=(soft step) # the last is what all else is done with
+	origins=(soft auto) # the last is what all else is done with
 fi
 truth=$source_dir/tests/trail_truth
 cp "$truth"/{turns,same}.c "$source_dir/tests/lines/shapes.c" \
@@ -44,7 +45,7 @@ for number in 1 2; do
 done
 cc "${static[@]}" -O1 same1.o same2.o same.c start.S -o same || exit 1
 line=$(grep -n LINE same.c | cut -d: -f1)
-run 0 -e trail/step/ -o same.trace -- ./same
+run 0 -e trail/auto/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -o ' same \[same\].*' | sort | tr '\n' ',')" \
 	" same [same] same1.c:$line, same [same] same2.c:$line,"
 expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace |
@@ -52,7 +53,7 @@ expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace |
 
 # Names are those of c++filt. GCC puts a part of add(int) elsewhere; the jump to it is no call.
 if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-exceptions shop.cc start.S -o shop; then
-	run 0 -e trail/step/ -o shop.trace -- ./shop
+	run 0 -e trail/auto/ -o shop.trace -- ./shop
 	for way in --functions "--branches -n 0"; do
 		# shellcheck disable=SC2086
 		"$waymark" trail $way --json shop.trace >out || fail "trail $way --json"

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A program that was recorded by single steps, or is, has what it had: actions and signals, its terminal, its limits.
+# A program that was recorded by translation, or is, has what it had: actions and signals, its terminal, its limits.
 # shellcheck source=tests/trail_setup.bash
 . "$(dirname "$0")/trail_setup.bash"
+needs_engine
 
-step=(-e trail/step/)
+soft=(-e trail/soft/)
 
 # whole NAME: the trail in that folder can be read
 whole()
@@ -12,17 +13,17 @@ whole()
 	timeout 60 "$waymark" trail "$1" >/dev/null 2>words || fail "trail $1: $(cat words)"
 }
 
-# SIGTRAP ignored: a step makes the kernel forget that; children have it as it was, and so has who is let go.
+# SIGTRAP ignored: children have it as it was, and so has who is let go.
 for follow in "" --no-follow; do
 	# shellcheck disable=SC2086 # none, or one
-	run 14 "${step[@]}" $follow -o "bequeathed$follow" -- ./trailed g
+	run 14 "${soft[@]}" $follow -o "bequeathed$follow" -- ./trailed g
 	whole "bequeathed$follow"
 done
 start ./trailed G 1000000
 await has_trap "$pid" SigIgn || fail "it does not ignore SIGTRAP"
 ignores=$(field "$pid" SigIgn)
 for number in 1 2 3; do
-	run 0 "${step[@]}" --for 200ms -o "ignored$number" -p "$pid"
+	run 0 "${soft[@]}" --for 200ms -o "ignored$number" -p "$pid"
 	expect "what it ignores once let go" "$(field "$pid" SigIgn)" "$ignores"
 	kill -TRAP "$pid"
 	goes_on "$pid" "a SIGTRAP, which it ignores"
@@ -36,39 +37,26 @@ expect "memory lent to it" "$lent" "$(grep -c ' rw-p .* 0 *$' "/proc/$pid/maps")
 for mode in 15:h 18:r 133:d; do
 	./trailed "${mode#*:}"
 	expect "untouched: ${mode#*:}" $? "${mode%:*}"
-	run "${mode%:*}" "${step[@]}" -o "blocked_${mode#*:}" -- ./trailed "${mode#*:}"
+	run "${mode%:*}" "${soft[@]}" -o "blocked_${mode#*:}" -- ./trailed "${mode#*:}"
 	whole "blocked_${mode#*:}"
 done
 timeout 60 "$waymark" dump blocked_d >dumped
 grep -q 'trail:end: .*reason = 1, number = 5' dumped || fail "its trail does not end by SIGTRAP"
 
-# Limits of the recorder's shell. At the end of one, the program is let go, not killed.
-start ./trailed n 1000000
-(
-	ulimit -t 2
-	# root may raise it
-	drop=()
-	[ "$(id -u)" -ne 0 ] || drop=(setpriv --bounding-set=-sys_resource)
-	timeout -k 5 60 "${drop[@]}" "$waymark" record "${step[@]}" --for 50s -o spent -p "$pid" 2>words
-	expect "CPU time is limited" $? 1
-	says "raise the limit: ulimit -t unlimited"
-	exit "$failed"
-) || failed=1
-kill -0 "$pid" 2>/dev/null || fail "the program is gone: the recorder's CPU time was limited"
-whole spent
-for limit in "-v 400000" "-n 20" "-f 1000"; do
+# Limits of the recorder's shell.
+for limit in "-n 20"; do
 	(
 		# shellcheck disable=SC2086 # an option and its number
 		ulimit $limit
-		run 7 "${step[@]}" -o "limit${limit%% *}" -- ./trailed l 100
+		run 7 "${soft[@]}" -o "limit${limit%% *}" -- ./trailed l 100
 		exit "$failed"
 	) || failed=1
 	whole "limit${limit%% *}"
 done
-"$waymark" record "${step[@]}" -o spared -p "$pid" 2>words &
+"$waymark" record "${soft[@]}" -o spared -p "$pid" 2>words &
 recorder=$!
-await is_traced "$pid" || fail "it has no tracer"
-tracer=$(field "$pid" TracerPid)
+child_of $recorder waymark-tracer
+tracer=$child
 if (echo -1000 >/proc/self/oom_score_adj) 2>/dev/null; then
 	expect "who traces is the last to be killed" "$(cat "/proc/$tracer/oom_score_adj")" -1000
 	expect "the program is not" "$(cat "/proc/$pid/oom_score_adj")" "$(cat /proc/self/oom_score_adj)"
@@ -93,7 +81,7 @@ if [ "$(id -u)" -eq 0 ]; then
 			name=theirs/rights$bits$ignored
 			(
 				[ "$ignored" ] && trap '' TRAP
-				exec "${other[@]}" timeout -k 5 60 "$waymark" record "${step[@]}" -o "$name" -- ./trailed x ./rights u
+				exec "${other[@]}" timeout -k 5 60 "$waymark" record "${soft[@]}" -o "$name" -- ./trailed x ./rights u
 			) >out 2>words
 			expect "a program of mode $bits, ignoring ${ignored:-nothing}" $? "$([ "$ignored" ] && echo 18 || echo 16)"
 			says "executed a program that gains rights; the trail ends there"
@@ -101,7 +89,7 @@ if [ "$(id -u)" -eq 0 ]; then
 			whole "$name"
 		done
 	done
-	run 17 "${step[@]}" -o rights_of_root -- ./trailed x ./rights u
+	run 17 "${soft[@]}" -o rights_of_root -- ./trailed x ./rights u
 else
 	echo "without root a setuid program is not tried"
 fi

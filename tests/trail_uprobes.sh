@@ -41,20 +41,6 @@ for address in "${functions[@]}" "${labels[@]}" "${functions[@]/#/r}"; do
 	done
 done
 
-# By single steps: what the kernel runs for the uprobe is a gap.
-build_target trailed.c -ffreestanding -fno-stack-protector -nostdlib -static -no-pie
-jump=$(objdump -d trailed | awk '/<loop>:/ { p = 1 } p && /\tj[lr]/ { at = $1 } p && /\tret/ { print at; exit }')
-jump=$(printf '%x' $((0x${jump%:} - 0x400000)))
-natively=$(./uprobes count "$folder/trailed" "$jump" ./trailed l 20)
-expect "loop: hits natively" $((natively > 10)) 1
-rm -rf ran
-timeout 60 ./uprobes count "$folder/trailed" "$jump" "$waymark" record -e trail/step/ -o ran -- ./trailed l 20 >out 2>words
-status=$?
-expect "by steps: status ($(cat words))" $status 7
-expect "by steps: hits" "$(cat out)" "$natively"
-timeout 60 "$waymark" trail -n 0 ran >shown 2>words
-expect "by steps: the trail ($(cat words))" "$(grep -c damaged words) $(grep -c 'gap: ran unrecorded' shown)" "0 $natively"
-
 # hits ROUNDS: so many uprobes come and go on the thread that works, four at a time; all are hit
 hits()
 {

@@ -75,20 +75,6 @@ watches engine 0 -e trail/soft,last=1M/ -e watch:in_library@library.so -- ./load
 grep -q right out || fail "engine: $(cat out)"
 expect "engine: recorded, missed" "$(json recorded) $(json missed)" "21 0"
 
-# Single steps don't watch it, as the stepper knows only the watches that it began with; the report says so.
-start_ready ./loads ./library.so 1 ./more.so wait
-(
-	await_armed "$pid"
-	echo >&7
-) &
-watches stepped 1 -e trail/step,last=64K/ -e watch:own -e watch:more@more.so -p "$pid"
-exec 7>&-
-says "pid $pid: step: variables in "
-says "/more.so, which was loaded later, are not watched: the trail's origin can't do what is asked for"
-says "watch:more@more.so: was armed nowhere: the trail's origin can't do what is asked for"
-grep -q right said || fail "stepped: $(cat said)"
-expect "stepped: unwatched, recorded" "$(json unwatched) $(json recorded)" "1 1"
-
 # A tool that is killed while they come and go.
 for round in 1 2 3; do
 	"$waymark" record -o killed$round -e watch:in_library@library.so -- ./loads ./library.so 3000 >killed_out 2>&1 &

@@ -317,7 +317,6 @@ int wm_session_output(struct wm_session *session, const char *dir);
  *	-EDEADLK		called in a callback
  *	-ENOENT			no watch of the session is written so
  *	-WM_E_SPEC, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
- *	-WM_E_TRAIL_ASKED	a trail by step runs: its stepper knows only the first watches
  *	-WM_E_WATCH_CHANGE	one of them is a local variable; the new one takes more or fewer
  *				debug registers, or shares an event object and is of another library
  *				or thread

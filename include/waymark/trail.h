@@ -61,8 +61,6 @@ struct wm_trail_cursor;
 enum wm_trail_origin {
 	/* the best that can do what is asked for; wm_trail_detail() says why not another */
 	WM_TRAIL_ORIGIN_AUTO = 0,
-	/* ptrace(2), one instruction at a time: slow, exact, everywhere */
-	WM_TRAIL_ORIGIN_STEP = 1,
 	WM_TRAIL_ORIGIN_PT = 2,	  /* Intel Processor Trace */
 	WM_TRAIL_ORIGIN_BTS = 3,  /* Branch Trace Store */
 	WM_TRAIL_ORIGIN_SOFT = 5, /* a translator inside of the process, of all its threads */
@@ -264,8 +262,9 @@ int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
 int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status);
 
 /*
- * The ids of the threads that have records, or live, in the order in which they began: `room` at
- * most into tids[]. How many there are; -EINVAL if `tids` is NULL and `room` is not 0.
+ * The ids of the threads that have records, or live: `room` at most into tids[]. Those of a process
+ * are in the order in which they began. How many there are; -EINVAL if `tids` is NULL and `room` is
+ * not 0.
  */
 int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 

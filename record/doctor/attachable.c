@@ -216,10 +216,9 @@ static int soft_tries(struct subject *subject, const struct origin_state *state)
 
 static void look_at_trails(struct subject *subject)
 {
-	static const char *const names[ORIGINS] = { [ORIGIN_PT] = "trail/pt/",
-						    [ORIGIN_BTS] = "trail/bts/",
-						    [ORIGIN_SOFT] = "trail/soft/",
-						    [ORIGIN_STEP] = "trail/step/" };
+	static const char *const names[ORIGINS] = {
+		[ORIGIN_PT] = "trail/pt/", [ORIGIN_BTS] = "trail/bts/", [ORIGIN_SOFT] = "trail/soft/"
+	};
 	const struct origin_machine here = { 0 };
 	struct origin_state states[ORIGINS];
 
@@ -229,8 +228,6 @@ static void look_at_trails(struct subject *subject)
 
 		if (i == ORIGIN_SOFT)
 			err = soft_tries(subject, &states[i]);
-		else if (i == ORIGIN_STEP)
-			err = target_may_trace(&subject->target, detail_of(subject));
 		else if (err)
 			continue; /* the machine has no such unit: waymark doctor shows it */
 		look_at_way(subject, names[i], err, names[i]);

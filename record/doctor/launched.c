@@ -154,6 +154,4 @@ void launched_look_soft(struct check *check, char *const program[])
 	check_say(check, CHECK_ABSENT, "a program could not be recorded");
 	if (launched.error)
 		check_error(check, launched.error, launched.words);
-	if (!check->change[0])
-		check_change(check, "take trail/step/");
 }

@@ -139,7 +139,7 @@ int probe_refused(struct wm_session *session, struct process *process,
 	if (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(session->probes, process->pid))
 		return -ENOMEM;
 	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
-		refusal.error = -WM_E_TRAIL_STEPS; /* by our own stepper */
+		refusal.error = -WM_E_TRAIL_STEPS; /* by our own tracer */
 	return refuse_once(session, process, &refusal, name);
 }
 

@@ -39,7 +39,6 @@ static const struct spec_option address_options[] = { SAFE };
 static const struct spec_option trail_options[] = {
 	FLAG("auto", trail_request, origins, 1u << ORIGINS, "the best origin that works here; the default"),
 	FLAG("soft", trail_request, origins, 1u << ORIGIN_SOFT, "a translator in the process"),
-	FLAG("step", trail_request, origins, 1u << ORIGIN_STEP, "ptrace(2), an instruction at a time"),
 	FLAG("pt", trail_request, origins, 1u << ORIGIN_PT, "Intel Processor Trace"),
 	FLAG("bts", trail_request, origins, 1u << ORIGIN_BTS, "Branch Trace Store"),
 	{ "last", SPEC_SIZE, "SIZE", "a flight recorder: only the newest SIZE of each process",

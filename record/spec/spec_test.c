@@ -91,15 +91,15 @@ Test(spec, add_second_trail_returns_spec_twice)
 {
 	cr_assert_null(spec_trail(&list));
 	cr_assert_eq(spec_add(&list, "net:rx"), 0);
-	cr_assert_eq(spec_add(&list, "trail/step/"), 0);
-	cr_assert_eq(spec_trail(&list)->origin, ORIGIN_STEP);
+	cr_assert_eq(spec_add(&list, "trail/soft/"), 0);
+	cr_assert_eq(spec_trail(&list)->origin, ORIGIN_SOFT);
 	cr_assert_eq(spec_add(&list, "trail/last=64M/"), -WM_E_SPEC_TWICE);
-	cr_assert_eq(spec_add(&list, "trail/stpe/"), -WM_E_SPEC);
+	cr_assert_eq(spec_add(&list, "trail/sfot/"), -WM_E_SPEC);
 	cr_assert_str_eq(list.words,
-			 "\"stpe\" (column 7) is no option of trail; did you mean step?");
+			 "\"sfot\" (column 7) is no option of trail; did you mean soft?");
 	cr_assert_eq(spec_count_markers(&list), 1);
 	cr_assert_eq(spec_count_requests(&list), 0);
-	cr_assert_not(spec_matches(&list.all[1], "trail:step"));
+	cr_assert_not(spec_matches(&list.all[1], "trail:soft"));
 	spec_list_release(&list);
 }
 

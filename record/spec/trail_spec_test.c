@@ -27,8 +27,7 @@ Test(trail_spec, names_an_origin_or_leaves_it_open)
 	static const struct {
 		const char *text;
 		enum origin origin;
-	} origins[] = { { "trail/step/", ORIGIN_STEP },
-			{ "trail/pt/", ORIGIN_PT },
+	} origins[] = { { "trail/pt/", ORIGIN_PT },
 			{ "trail/bts/", ORIGIN_BTS },
 			{ "trail/soft/", ORIGIN_SOFT } };
 
@@ -50,11 +49,11 @@ Test(trail_spec, keeps_the_newest_where_a_size_is_said)
 	cr_assert_eq(parse("trail/last=64MiB/"), 0);
 	cr_assert(request.is_auto);
 	cr_assert_eq(request.last_bytes, UINT64_C(64) << 20);
-	cr_assert_eq(parse("trail/step,last=65536/"), 0);
+	cr_assert_eq(parse("trail/soft,last=65536/"), 0);
 	cr_assert_eq(request.last_bytes, 65536);
-	cr_assert_eq(parse("trail/last=1G,step/"), 0);
+	cr_assert_eq(parse("trail/last=1G,soft/"), 0);
 	cr_assert_eq(request.last_bytes, UINT64_C(1) << 30);
-	cr_assert_eq(request.origin, ORIGIN_STEP);
+	cr_assert_eq(request.origin, ORIGIN_SOFT);
 }
 
 Test(trail_spec, may_ask_for_the_kernel)
@@ -74,11 +73,11 @@ Test(trail_spec, may_choose_modules)
 	cr_assert_eq(request.only.count, 2);
 	cr_expect_str_eq(request.only.names[0], "libfoo.so");
 	cr_expect_str_eq(request.only.names[1], "main");
-	cr_assert_eq(parse("trail/only=step,only=a b,last=64M,main,step/"), 0);
-	cr_assert_eq(request.origin, ORIGIN_STEP);
+	cr_assert_eq(parse("trail/only=soft,only=a b,last=64M,main,soft/"), 0);
+	cr_assert_eq(request.origin, ORIGIN_SOFT);
 	cr_assert_eq(request.last_bytes, UINT64_C(64) << 20);
 	cr_assert_eq(request.only.count, 3);
-	cr_expect_str_eq(request.only.names[0], "step");
+	cr_expect_str_eq(request.only.names[0], "soft");
 	cr_expect_str_eq(request.only.names[1], "a b");
 	cr_assert_eq(parse("trail/soft/"), 0);
 	cr_assert_eq(request.only.count, 0);
@@ -141,15 +140,14 @@ Test(trail_spec, refuses_what_is_no_size)
 
 Test(trail_spec, says_which_option_and_what_was_meant)
 {
-	cr_assert_eq(parse("trail/stepp/"), -WM_E_SPEC);
-	cr_assert_str_eq(words, "\"stepp\" (column 7) is no option of trail; did you mean step?");
-	cr_assert_eq(parse("trail/step,lats=64M/"), -WM_E_SPEC);
+	cr_assert_eq(parse("trail/softt/"), -WM_E_SPEC);
+	cr_assert_str_eq(words, "\"softt\" (column 7) is no option of trail; did you mean soft?");
+	cr_assert_eq(parse("trail/soft,lats=64M/"), -WM_E_SPEC);
 	cr_assert(strstr(words, "did you mean last or bts?"), "%s", words);
 	cr_assert_eq(parse("trail/nonsense/"), -WM_E_SPEC);
-	cr_assert(
-		strstr(words,
-		       "\"nonsense\" (column 7) is no option of trail, which has auto, soft, step, "),
-		"%s", words);
+	cr_assert(strstr(words,
+			 "\"nonsense\" (column 7) is no option of trail, which has auto, soft, "),
+		  "%s", words);
 	cr_assert_eq(parse("trail/lbr/"), -WM_E_SPEC);
 	cr_assert_eq(parse("trail/branches/"), -WM_E_SPEC);
 }
@@ -159,20 +157,20 @@ Test(trail_spec, refuses_what_can_not_be_read)
 	static const char *const specs[] = { "trail/",
 					     "trail//",
 					     "trail:x",
-					     "trail/,step/",
-					     "trail/step,/",
-					     "trail/step,,last=64M/",
-					     "trail/step/pt/",
-					     "trail/step,pt/",
-					     "trail/step,step/",
-					     "trail/step,auto/",
+					     "trail/,soft/",
+					     "trail/soft,/",
+					     "trail/soft,,last=64M/",
+					     "trail/soft/pt/",
+					     "trail/soft,pt/",
+					     "trail/soft,soft/",
+					     "trail/soft,auto/",
 					     "trail/last=64M,last=64M/",
 					     "trail/pt,kernel,kernel/" };
 	char longest[256];
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
 		cr_assert_eq(parse(specs[i]), -WM_E_SPEC, "%s", specs[i]);
-	cr_assert_eq(parse("trail/step"), -WM_E_SPEC);
+	cr_assert_eq(parse("trail/soft"), -WM_E_SPEC);
 	cr_assert(strstr(words, "has no slash behind it"), "%s", words);
 	memset(longest, 'x', sizeof(longest));
 	memcpy(longest, "trail/", 6);

@@ -5,8 +5,7 @@
 #include "record/session/process.h"
 #include "record/spec/spec.h"
 #include "record/trail/soft/soft_channel.h"
-#include "record/trail/step/step.h"
-#include "record/trail/step/stepper.h"
+#include "record/trail/tracer.h"
 #include "record/trail/store.h"
 #include "record/trail/trace_sink.h"
 #include "target/process/program.h"
@@ -60,7 +59,7 @@ int live_add(struct wm_session *session, pid_t pid, struct live_process **out)
 		return session_fail(session, err, "pid %d", (int)pid);
 	}
 	added->session = session;
-	added->stepper.fd = -1;
+	added->tracer.fd = -1;
 	added->pid = pid;
 	added->next = session->live->processes;
 	session->live->processes = added;
@@ -77,7 +76,7 @@ struct trail_sink *live_sink_of(struct live_process *live)
 /* Whether the folder did not take what it should have. */
 static int is_unwritten(const struct live_process *process)
 {
-	return process->files.trail.error || process->stepper.wire.error;
+	return process->files.trail.error || process->tracer.wire.error;
 }
 
 static void release(struct live_process *process)
@@ -119,7 +118,7 @@ struct tracing_how live_how_of(const struct wm_session *session)
 	return (struct tracing_how){
 		.origin = live->origin,
 		.machine = live->machine,
-		.follows = (live->origin == ORIGIN_STEP || live->origin == ORIGIN_SOFT) &&
+		.follows = (live->origin == ORIGIN_SOFT || live->origin == ORIGIN_ORACLE) &&
 			   live_is_all(session) && session->options.follow != WM_FOLLOW_NONE &&
 			   live->trigger != TRIGGER_CALL,
 		.only = live->keeps ? &live->keeps_only : &request->only,
@@ -134,9 +133,9 @@ static int program_error(int err)
 	return err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC ? 0 : err;
 }
 
-struct live_process *live_process_of(void *stepper)
+struct live_process *live_process_of(void *tracer)
 {
-	return (struct live_process *)((char *)stepper - offsetof(struct live_process, stepper));
+	return (struct live_process *)((char *)tracer - offsetof(struct live_process, tracer));
 }
 
 static void on_event(void *data, pid_t pid, pid_t tid, const struct trail_between *between)
@@ -256,9 +255,9 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 int live_taken(struct live_process *live)
 {
 	live->is_taken = 1;
-	live->stepper.wire.on_event = on_event;
-	live->stepper.wire.on_child = on_child;
-	live->stepper.wire.on_end = on_end;
+	live->tracer.wire.on_event = on_event;
+	live->tracer.wire.on_child = on_child;
+	live->tracer.wire.on_end = on_end;
 	live_keep_begin(live);
 	return live->store ? live->files.sink.calls->begin(&live->files.sink, live->pid) : 0;
 }
@@ -274,17 +273,17 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 		return err;
 	how = live_how_of(session);
 	how.environment = environment;
-	err = stepper_launch(&live->stepper, live_sink_of(live), &how, path, argv);
+	err = tracer_launch(&live->tracer, live_sink_of(live), &how, path, argv);
 	if (err == -WM_E_TRACE_FULL)
 		session_fail(session, err, "%s", session->dir);
 	else if (err)
-		session_fail(session, err, "%s%s%s", path, live->stepper.detail[0] ? ": " : "",
-			     live->stepper.detail);
+		session_fail(session, err, "%s%s%s", path, live->tracer.detail[0] ? ": " : "",
+			     live->tracer.detail);
 	if (err) {
 		drop(session);
 		return err;
 	}
-	live->pid = live->stepper.pid;
+	live->pid = live->tracer.pid;
 	err = live_taken(live);
 	return err ? err : live->pid;
 }
@@ -292,7 +291,7 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 int live_launch(struct wm_session *session, char *const argv[])
 {
 	struct program program;
-	int err = live_ready(session), pid;
+	int err = live_ready(session);
 
 	if (err)
 		return err;
@@ -300,16 +299,13 @@ int live_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
-	pid = launch(session, program.path, argv, NULL);
-	if (pid >= 0 || !live_falls_back(session, pid))
-		return pid;
 	return launch(session, program.path, argv, NULL);
 }
 
 void live_go(struct live_process *live)
 {
 	if (!live->goes)
-		stepper_go(&live->stepper);
+		tracer_go(&live->tracer);
 	live->goes = 1;
 }
 
@@ -373,17 +369,17 @@ void live_fire(struct wm_session *session, const struct live_fired *fired, uint6
 		if (p->root)
 			continue;
 		if (at_ns && p->is_taken && !p->is_over) {
-			p->stepper.wire.until = at_ns;
-			stepper_pump(&p->stepper);
+			p->tracer.wire.until = at_ns;
+			tracer_pump(&p->tracer);
 		}
-		p->stepper.wire.until = 0;
-		p->stepper.wire.is_frozen = 1;
+		p->tracer.wire.until = 0;
+		p->tracer.wire.is_frozen = 1;
 	}
 }
 
 static void look_at_root(struct live_process *process)
 {
-	const struct step_result *result = &process->stepper.result;
+	const struct tracing_result *result = &process->tracer.result;
 
 	look_at_end(process, &(struct live_fired){ .pid = process->pid,
 						   .tid = result->killed_tid ? result->killed_tid
@@ -416,8 +412,8 @@ static int pump(struct live_process *live)
 	 * its time
 	 */
 	if (all->trigger == TRIGGER_CALL && !all->fired.has)
-		live->stepper.wire.until = ticks_monotonic_ns() - HOLD_NS;
-	got = stepper_pump(&live->stepper);
+		live->tracer.wire.until = ticks_monotonic_ns() - HOLD_NS;
+	got = tracer_pump(&live->tracer);
 	err = got > 0 ? flush(live) : 0;
 	return err < 0 ? err : got;
 }
@@ -434,10 +430,10 @@ int live_pump(struct wm_session *session)
 		got = pump(p);
 		count += got > 0;
 		p->is_over = got <= 0;
-		if (!got && p->stepper.result.is_over)
+		if (!got && p->tracer.result.is_over)
 			look_at_root(p);
 		if (got < 0 && !err)
-			err = live_broke_off(session, &p->stepper, p->pid, got);
+			err = live_broke_off(session, &p->tracer, p->pid, got);
 	}
 	return err ? err : count;
 }
@@ -459,9 +455,9 @@ static void note_losses(struct live_process *process)
 	struct live *live = process->session->live;
 
 	if (!live->losses[0])
-		snprintf(live->losses, sizeof(live->losses), "%s", process->stepper.detail);
-	live->overwritten += process->stepper.result.overwritten;
-	native_add(&live->natives, &process->stepper.result.natives);
+		snprintf(live->losses, sizeof(live->losses), "%s", process->tracer.detail);
+	live->overwritten += process->tracer.result.overwritten;
+	native_add(&live->natives, &process->tracer.result.natives);
 }
 
 /* Stop recording the process, and let it go. */
@@ -471,11 +467,11 @@ static int stop(struct live_process *live)
 
 	if (live->root)
 		return 0;
-	live->stepper.wire.until = 0;
-	err = live->is_taken || live->is_begun ? stepper_stop(&live->stepper) : 0;
+	live->tracer.wire.until = 0;
+	err = live->is_taken || live->is_begun ? tracer_stop(&live->tracer) : 0;
 	if (live->is_taken)
 		note_losses(live);
-	if (live->is_taken && live->stepper.result.is_over)
+	if (live->is_taken && live->tracer.result.is_over)
 		look_at_root(live);
 	live->is_over = 1;
 	live->is_begun = 0;
@@ -538,7 +534,7 @@ static void count_unwritten(const struct live *live, struct live_counts *counts)
 
 		if (p->store)
 			trail_store_status(p->store, &store);
-		threads += p->store ? store.threads : p->stepper.wire.threads_ever;
+		threads += p->store ? store.threads : p->tracer.wire.threads_ever;
 		blocks += p->files.trail.blocks_written;
 		written += p->files.trail.threads_written;
 		is_any |= is_unwritten(p);
@@ -554,22 +550,16 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 	*counts = (struct live_counts){ .processes = session->live->ended,
 					.foreign = session->live->foreign,
 					.unfollowed = session->live->unfollowed,
-					.followed_max = session->live->origin == ORIGIN_SOFT
-								? SOFT_PROCESSES_MAX
-								: STEP_PROCESSES_MAX,
 					.lost = session->live->forgotten };
 	for (const struct live_process *p = session->live->processes; p; p = p->next) {
-		counts->instructions += p->stepper.wire.instructions;
-		counts->blocks += p->stepper.wire.blocks;
-		counts->threads += p->stepper.wire.threads_ever;
+		counts->instructions += p->tracer.wire.instructions;
+		counts->blocks += p->tracer.wire.blocks;
+		counts->threads += p->tracer.wire.threads_ever;
 		counts->processes++;
-		counts->unfollowed += p->stepper.result.unfollowed;
-		counts->words += p->stepper.result.words;
-		counts->privileged += p->stepper.result.privileged;
-		counts->untrapped += p->stepper.result.untrapped;
-		if (p->stepper.result.trap_error)
-			counts->untrapped_error = p->stepper.result.trap_error;
-		counts->foreign += p->is_foreign || p->stepper.result.is_foreign;
+		counts->unfollowed += p->tracer.result.unfollowed;
+		counts->words += p->tracer.result.words;
+		counts->privileged += p->tracer.result.privileged;
+		counts->foreign += p->is_foreign || p->tracer.result.is_foreign;
 		if (p->store)
 			counts->lost += lost_blocks(p->store, 0);
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The branch trails that a session records. Each process has a stepper (stepper.h), a process of
+ * The branch trails that a session records. Each process has a tracer (tracer.h), a process of
  * the tool, which also records the children if the session follows them. All write to the session's
  * folder: each process has files of its own, or a flight recorder.
  *
  * A session that records only a trail needs no agent and loads none. In other sessions a process is
  * taken once everything is armed, just before it continues, and let go before anything is disarmed.
- * The stepper leaves the agent's threads alone. Only while there is no stepper may the agent stop
+ * The tracer leaves the agent's threads alone. Only while there is no tracer may the agent stop
  * the other threads (inside/detour/janitor.h).
  */
 #ifndef RECORD_TRAIL_LIVE_H
@@ -24,7 +24,7 @@
 struct wm_session;
 struct live_process;
 struct process;
-struct stepper;
+struct tracer;
 
 /* When a flight recorder is written to the folder. */
 enum live_trigger {
@@ -81,12 +81,9 @@ struct live_counts {
 	uint32_t unwritten_threads; /* that are not in the folder */
 	uint32_t threads;	    /* ever */
 	uint32_t processes;	    /* ever */
-	uint64_t unfollowed;   /* children that should have been recorded, and continued without */
-	uint32_t followed_max; /* how many processes the origin can follow at a time */
+	uint64_t unfollowed; /* children that should have been recorded, and continued without */
 	/* processes that were let go to execute a program that gains privileges */
 	uint64_t privileged;
-	uint64_t untrapped;  /* processes that ignored SIGTRAP, and no longer do */
-	int untrapped_error; /* why, for one of these */
 	/* processes that executed a program that is not x86-64, which ends their trail */
 	uint32_t foreign;
 };
@@ -120,16 +117,10 @@ void live_keep_at(struct wm_session *session, const struct process *process);
 int live_ready(struct wm_session *session);
 
 /*
- * The software engine could not enter a program, which has run no code yet. Returns whether to try
- * single steps instead: only if the user named no origin. Keeps the error for the report.
- */
-int live_falls_back(struct wm_session *session, int error);
-
-/*
  * Trails of a process can't be recorded any more because of `error`. Sets the session's detail and
  * returns `error`.
  */
-int live_broke_off(struct wm_session *session, const struct stepper *stepper, pid_t pid, int error);
+int live_broke_off(struct wm_session *session, const struct tracer *tracer, pid_t pid, int error);
 
 /*
  * Whether programs have to be launched by live_launch_with(), so that the agent is loaded into a
@@ -156,7 +147,7 @@ int live_join(struct wm_session *session, const struct process *process);
 int live_start(struct wm_session *session);
 
 /*
- * Read what the steppers have sent. Returns how many processes sent something, or the first error.
+ * Read what the tracers have sent. Returns how many processes sent something, or the first error.
  */
 int live_pump(struct wm_session *session);
 
@@ -173,7 +164,7 @@ void live_fire(struct wm_session *session, const struct live_fired *fired, uint6
 int live_stop(struct wm_session *session);
 
 /*
- * Fill the list with the descriptors that become readable when a stepper has sent something, up to
+ * Fill the list with the descriptors that become readable when a tracer has sent something, up to
  * `room`. Returns how many there are. Leaves out processes whose data is held back for now.
  */
 size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room);

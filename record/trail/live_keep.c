@@ -71,8 +71,8 @@ static void keep(void *data, pid_t pid, pid_t tid)
 	err = kept_take(&process->kept, process->store);
 	if (!err)
 		err = trail_files_flush(&process->files);
-	if (err && !process->stepper.wire.error)
-		process->stepper.wire.error = err;
+	if (err && !process->tracer.wire.error)
+		process->tracer.wire.error = err;
 }
 
 void live_keep_begin(struct live_process *process)
@@ -80,7 +80,7 @@ void live_keep_begin(struct live_process *process)
 	if (!process->session->live->keeps || !process->store)
 		return;
 	kept_init(&process->kept, &process->files.sink);
-	process->stepper.wire.on_sought = keep;
+	process->tracer.wire.on_sought = keep;
 }
 
 int live_keep_end(struct live_process *process)
@@ -96,6 +96,6 @@ int live_keep_end(struct live_process *process)
 void live_keep_at(struct wm_session *session, const struct process *process)
 {
 	for (struct live_process *live = session->live->processes; live; live = live->next)
-		if (live->pid == process->pid && live->stepper.wire.on_sought)
-			wire_out_seek(&live->stepper.wire, process->kept_at);
+		if (live->pid == process->pid && live->tracer.wire.on_sought)
+			wire_out_seek(&live->tracer.wire, process->kept_at);
 }

@@ -3,7 +3,7 @@
 #include "record/session/session.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
-#include "record/trail/step/stepper.h"
+#include "record/trail/tracer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,15 +39,16 @@ static void leave_out(struct live *live, const struct spec_list *specs)
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL && !live->keeps)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && i != ORIGIN_STEP &&
-		    (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
+		if (!live->origins[i].error && (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
 			leave_out_one(&live->origins[i], live->keeps);
 }
 
-/* The origin to use; -1: none. */
+/* The origin to use; -1: none. In programs of tests that have the oracle, `auto` takes that. */
 static int choose_of(const struct live *live, const struct trail_request *request)
 {
-	return request->is_auto ? origin_best(live->origins) : (int)request->origin;
+	if (!request->is_auto)
+		return (int)request->origin;
+	return tracing_oracle ? ORIGIN_ORACLE : origin_best(live->origins);
 }
 
 static int choose(struct wm_session *session)
@@ -63,9 +64,9 @@ static int choose(struct wm_session *session)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(session->specs));
 	if (best < 0) /* report why the origin with the fewest needs can't work */
-		best = ORIGIN_STEP;
+		best = ORIGIN_SOFT;
 	live->origin = (enum origin)best;
-	if (live->origins[best].error)
+	if (best < ORIGINS && live->origins[best].error)
 		return session_fail(session, live->origins[best].error, "%s%s%s",
 				    origin_name(live->origin),
 				    live->origins[best].detail[0] ? ": " : "",
@@ -93,39 +94,21 @@ int live_launches(const struct wm_session *session)
 	return live_is_wanted(session) && session->live->origin == ORIGIN_SOFT;
 }
 
-int live_falls_back(struct wm_session *session, int error)
-{
-	struct live *live = session->live;
-
-	if (!spec_trail(session->specs)->is_auto || live->origin != ORIGIN_SOFT ||
-	    live->origins[ORIGIN_STEP].error)
-		return 0;
-	live->origins[ORIGIN_SOFT] = (struct origin_state){ .error = error };
-	snprintf(live->origins[ORIGIN_SOFT].detail, sizeof(live->origins[ORIGIN_SOFT].detail), "%s",
-		 wm_session_detail(session));
-	live->origin = ORIGIN_STEP;
-	return 1;
-}
-
 int live_joins(struct wm_session *session)
 {
 	int err = live_ready(session);
 
 	if (err || !live_launches(session))
 		return err;
-	err = session_fail(session, -WM_E_TRAIL_ASKED,
-			   "soft takes no running program together with markers or probes");
-	if (!live_falls_back(session, err))
-		return err;
-	session->detail[0] = 0;
-	return 0;
+	return session_fail(session, -WM_E_TRAIL_ASKED,
+			    "soft takes no running program together with markers or probes");
 }
 
 /* Without a detail the error is of the folder, whose name wm_session_wait() knows. */
-int live_broke_off(struct wm_session *session, const struct stepper *stepper, pid_t pid, int error)
+int live_broke_off(struct wm_session *session, const struct tracer *tracer, pid_t pid, int error)
 {
-	if (stepper->detail[0])
+	if (tracer->detail[0])
 		session->live->error = error;
-	return session_fail(session, error, "pid %d%s%s", (int)pid, stepper->detail[0] ? ": " : "",
-			    stepper->detail);
+	return session_fail(session, error, "pid %d%s%s", (int)pid, tracer->detail[0] ? ": " : "",
+			    tracer->detail);
 }

@@ -9,30 +9,29 @@
 #include "record/session/session.h"
 #include "record/trail/kept.h"
 #include "record/trail/live.h"
-#include "record/trail/step/stepper.h"
+#include "record/trail/tracer.h"
 #include "record/trail/store.h"
 #include "record/trail/trace_sink.h"
 
 struct live_process {
 	struct live_process *next;
 	pid_t pid;
-	int is_begun; /* a stepper is taking it with that origin; not yet is_taken */
-	enum origin origin;
+	int is_begun; /* a tracer is taking it; not yet is_taken */
 	int is_taken, is_over;
 	int goes;		   /* live_go() has let it run */
 	int is_asked, is_silent;   /* it was asked to let the process go; it has sent all */
-	struct live_process *root; /* of a child: the process whose stepper records it; else NULL */
+	struct live_process *root; /* of a child: the process whose tracer records it; else NULL */
 	int is_foreign;
 	uint64_t flushed_ns;
 	struct wm_session *session;
 	struct trail_store *store; /* of a flight recorder; else NULL */
 	struct trail_files files;
 	struct kept kept; /* of a recorder that is kept at hits */
-	struct stepper stepper;
+	struct tracer tracer;
 };
 
-/* The process that has this stepper. */
-struct live_process *live_process_of(void *stepper);
+/* The process that has this tracer. */
+struct live_process *live_process_of(void *tracer);
 
 /* Add a process as the first in the list. Returns 0, or an error with the session's detail. */
 int live_add(struct wm_session *session, pid_t pid, struct live_process **added);
@@ -54,7 +53,7 @@ void live_keep_begin(struct live_process *process);
 /* Drop the blocks after the last hit. Returns 0 or an error of the folder. */
 int live_keep_end(struct live_process *process);
 
-/* Ask all steppers to let go, and read what they still send, so that none waits for another. */
+/* Ask all tracers to let go, and read what they still send, so that none waits for another. */
 void live_ask_all(struct wm_session *session);
 
 #endif

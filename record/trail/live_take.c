@@ -15,15 +15,6 @@
 #define WAIT_MANY_MS 2 /* if there are more */
 #define ASK_MS 10000
 
-static int take_once(struct wm_session *session, struct live_process *live,
-		     const struct step_watches *watches)
-{
-	struct tracing_how how = live_how_of(session);
-
-	how.watches = watches;
-	return stepper_attach(&live->stepper, live_sink_of(live), &how, live->pid, 0);
-}
-
 static int not_taken(struct wm_session *session, struct live_process *live, int err)
 {
 	char words[512] = "";
@@ -32,7 +23,7 @@ static int not_taken(struct wm_session *session, struct live_process *live, int 
 	live->is_over = 1;
 	if (err == -WM_E_TRACE_FULL)
 		return session_fail(session, err, "%s", session->dir);
-	snprintf(words, sizeof(words), "%s", live->stepper.detail);
+	snprintf(words, sizeof(words), "%s", live->tracer.detail);
 	/* the kernel also returns EPERM if another tracer was faster */
 	if (err == -EPERM && !target_read(&target, live->pid)) {
 		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
@@ -43,13 +34,11 @@ static int not_taken(struct wm_session *session, struct live_process *live, int 
 			    words);
 }
 
-static int process_take(struct wm_session *session, struct live_process *live,
-			const struct step_watches *watches)
+static int process_take(struct wm_session *session, struct live_process *live)
 {
-	int err = take_once(session, live, watches);
+	struct tracing_how how = live_how_of(session);
+	int err = tracer_attach(&live->tracer, live_sink_of(live), &how, live->pid, 0);
 
-	if (err && live_falls_back(session, err))
-		err = take_once(session, live, watches);
 	return err ? not_taken(session, live, err) : live_taken(live);
 }
 
@@ -70,22 +59,14 @@ static int has_come(struct wm_session *session, const struct process *process)
 
 int live_join(struct wm_session *session, const struct process *process)
 {
-	struct step_watches watches = { 0 };
 	struct live_process *live;
 	int err = live_ready(session);
 
 	if (err || !live_is_wanted(session) || has_come(session, process))
 		return err;
-	if (session->live->origin == ORIGIN_STEP && process->watch.locals)
-		return session_fail(
-			session, -WM_E_TRAIL_ASKED,
-			"step: who is stepped through sees no frames of local variables");
-	if (session->live->origin == ORIGIN_STEP && !watching_tell(session, process, &watches))
-		return session_fail(session, -WM_E_EVENT_TAKEN,
-				    "step: who is stepped through needs two for each watch");
 	err = live_add(session, process->pid, &live);
 	if (!err)
-		err = process_take(session, live, &watches);
+		err = process_take(session, live);
 	if (!err)
 		live_keep_at(session, process);
 	return err;
@@ -94,9 +75,8 @@ int live_join(struct wm_session *session, const struct process *process)
 static int take_begin(struct live_process *live)
 {
 	struct tracing_how how = live_how_of(live->session);
-	int err = stepper_attach_begin(&live->stepper, live_sink_of(live), &how, live->pid);
+	int err = tracer_attach_begin(&live->tracer, live_sink_of(live), &how, live->pid);
 
-	live->origin = how.origin;
 	live->is_begun = !err;
 	return err ? not_taken(live->session, live, err) : 0;
 }
@@ -105,15 +85,13 @@ static int take_begin(struct live_process *live)
 static int take_look(struct live_process *live)
 {
 	struct wm_session *session = live->session;
-	int got = stepper_attach_look(&live->stepper);
+	int got = tracer_attach_look(&live->tracer);
 
 	if (got > 0)
 		return 1;
 	live->is_begun = 0;
 	if (!got)
 		got = live_taken(live);
-	else if (live_falls_back(session, got) || live->origin != session->live->origin)
-		return take_begin(live);
 	else
 		return not_taken(session, live, got);
 	if (!got)
@@ -128,16 +106,16 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 	for (const struct live_process *p = session->live->processes; p; p = p->next) {
 		/* data that is held back stays unread */
 		if (!(p->is_taken || p->is_begun) || (p->is_over && !p->is_asked) || p->is_silent ||
-		    p->stepper.fd < 0 || p->stepper.wire.until)
+		    p->tracer.fd < 0 || p->tracer.wire.until)
 			continue;
 		if (count < room)
-			list[count] = (struct pollfd){ .fd = p->stepper.fd, .events = POLLIN };
+			list[count] = (struct pollfd){ .fd = p->tracer.fd, .events = POLLIN };
 		count++;
 	}
 	return count;
 }
 
-/* Wait until a stepper has sent something, or for a moment. */
+/* Wait until a tracer has sent something, or for a moment. */
 static void await_some(const struct wm_session *session)
 {
 	struct pollfd list[WAITED_MAX];
@@ -190,16 +168,16 @@ void live_ask_all(struct wm_session *session)
 	int left = 1;
 
 	for (struct live_process *p = session->live->processes; p; p = p->next) {
-		p->stepper.wire.until = 0;
+		p->tracer.wire.until = 0;
 		p->is_asked = !p->root && (p->is_taken || p->is_begun);
 		if (p->is_asked)
-			stepper_ask(&p->stepper);
+			tracer_ask(&p->tracer);
 	}
 	while (left && ticks_monotonic_ns() < end_ns) {
 		left = 0;
 		for (struct live_process *p = session->live->processes; p; p = p->next)
 			if (p->is_asked) {
-				p->is_silent = !stepper_take_rest(&p->stepper);
+				p->is_silent = !tracer_take_rest(&p->tracer);
 				left |= !p->is_silent;
 			}
 		if (left)

@@ -3,7 +3,7 @@
 
 #include "record/perf/refused.h"
 #include "record/trail/soft/soft_image.h"
-#include "target/trial/trial.h"
+#include "record/trail/tracing.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -24,12 +24,14 @@
 #define YAMA_NONE 3
 #define PARANOID_KERNEL_MAX 1 /* perf_allow_kernel() of the kernel */
 
+const struct tracing_calls *tracing_oracle;
+
 static const struct origin_text {
 	const char *name;
 	enum trail_origin kind;
 	const char *unit; /* Intel's: the folder of its event source */
 	int paranoid_max; /* without a capability */
-} texts[ORIGINS] = {
+} texts[ORIGINS + 1] = {
 	[ORIGIN_PT] = { "pt", TRAIL_PT, "intel_pt", 2 },
 	/*
 	 * bts_event_init() in arch/x86/events/intel/bts.c: it shows kernel addresses even where
@@ -37,7 +39,7 @@ static const struct origin_text {
 	 */
 	[ORIGIN_BTS] = { "bts", TRAIL_BTS, "intel_bts", 1 },
 	[ORIGIN_SOFT] = { "soft", TRAIL_SOFT, NULL, 0 },
-	[ORIGIN_STEP] = { "step", TRAIL_STEP, NULL, 0 },
+	[ORIGIN_ORACLE] = { "step", TRAIL_STEP, NULL, 0 },
 };
 
 /* The surroundings that all origins share. */
@@ -406,19 +408,6 @@ static void look_at_soft(struct origin_state *state, const struct origin_machine
 	soft_image_close(&image);
 }
 
-/* A machine that a test made up has none. */
-static void look_at_step(struct origin_state *state, const struct origin_machine *machine)
-{
-	static const enum trial needed[] = { TRIAL_STEP_SYSCALL, TRIAL_STEP_PUSHF,
-					     TRIAL_STEP_MOV_SS };
-	const struct detail detail = { state->detail, sizeof(state->detail) };
-
-	*state = (struct origin_state){ 0 };
-	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed) && !state->error; i++)
-		if (!machine || !machine->root)
-			state->error = trial_need(needed[i], -WM_E_TRAIL_NO_UNIT, detail);
-}
-
 void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine)
 {
 	struct surroundings around;
@@ -428,26 +417,21 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 		if (texts[i].unit)
 			look_at(&states[i], (enum origin)i, &around);
 	look_at_soft(&states[ORIGIN_SOFT], machine);
-	look_at_step(&states[ORIGIN_STEP], machine);
-	for (int i = ORIGIN_SOFT; i <= ORIGIN_STEP && around.yama == YAMA_NONE; i++)
-		refused(&states[i], EPERM, "%s",
+	if (around.yama == YAMA_NONE)
+		refused(&states[ORIGIN_SOFT], EPERM, "%s",
 			"kernel.yama.ptrace_scope is 3: no process may trace");
 }
 
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine)
 {
-	static const char *const never[ORIGINS] = {
-		[ORIGIN_SOFT] = "a translator never sees the kernel",
-		[ORIGIN_STEP] = "a single step never sees the kernel",
-	};
 	struct surroundings around;
 
 	look_around(&around, machine);
 	for (int i = 0; i < ORIGINS; i++) {
 		if (states[i].error)
 			continue;
-		if (never[i])
-			refused(&states[i], WM_E_TRAIL_ASKED, "%s", never[i]);
+		if (i == ORIGIN_SOFT)
+			refused(&states[i], WM_E_TRAIL_ASKED, "a translator never sees the kernel");
 		else if (around.paranoid > PARANOID_KERNEL_MAX && !around.has_capability)
 			refused(&states[i], WM_E_PERF_DENIED,
 				PERF_PARANOID
@@ -467,14 +451,6 @@ int origin_best(const struct origin_state states[ORIGINS])
 const char *origin_name(enum origin origin)
 {
 	return texts[origin].name;
-}
-
-int origin_of_name(const char *name)
-{
-	for (int i = 0; i < ORIGINS; i++)
-		if (!strcmp(texts[i].name, name))
-			return i;
-	return -1;
 }
 
 enum trail_origin origin_kind(enum origin origin)

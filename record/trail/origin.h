@@ -16,8 +16,8 @@ enum origin {
 	ORIGIN_PT,   /* Intel Processor Trace */
 	ORIGIN_BTS,  /* Branch Trace Store, by the kernel's intel_bts */
 	ORIGIN_SOFT, /* a translator inside of the process */
-	ORIGIN_STEP, /* ptrace(2), an instruction at a time */
 	ORIGINS,
+	ORIGIN_ORACLE = ORIGINS, /* single steps, in programs that have tracing_oracle: tests */
 };
 
 struct origin_state {
@@ -44,11 +44,8 @@ void origins_need_kernel(struct origin_state states[ORIGINS], const struct origi
 /* The best of them; -1: none. */
 int origin_best(const struct origin_state states[ORIGINS]);
 
-/* What a user calls it: "pt", "bts", "soft", "step". Static. */
+/* What a user calls it: "pt", "bts", "soft". Static. */
 const char *origin_name(enum origin origin);
-
-/* Which origin has the name; -1: unknown. "auto" is not an origin. */
-int origin_of_name(const char *name);
 
 /* The origin's number in a trace. */
 enum trail_origin origin_kind(enum origin origin);

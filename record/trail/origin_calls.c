@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The origins of live trails, all by a process of Waymark's (stepper.h), so that no wait(2) of the
+ * The origins of live trails, all by a process of Waymark's (tracer.h), so that no wait(2) of the
  * caller's meets their stops.
  */
 #include "record/trail/origin_calls.h"
-#include "record/trail/step/stepper.h"
+#include "record/trail/tracer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -14,29 +14,29 @@
 #include <waymark/error.h>
 
 struct live_origin {
-	struct stepper stepper;
+	struct tracer tracer;
 };
 
 /* A child comes out where its parent does: at a sink that takes children. */
 static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
 {
-	struct trail_sink *to = ((struct stepper *)data)->wire.to;
+	struct trail_sink *to = ((struct tracer *)data)->wire.to;
 
 	return to->calls->child(to, sink, process);
 }
 
 static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
 {
-	if (sink != ((struct stepper *)data)->wire.to)
+	if (sink != ((struct tracer *)data)->wire.to)
 		sink->calls->process_end(sink, ending);
 }
 
 /* What came of beginning. */
 static int begun(struct live_origin **live, int err, char *detail)
 {
-	snprintf(detail, TRACING_DETAIL_BYTES, "%s", (*live)->stepper.detail);
-	(*live)->stepper.wire.on_child = on_child;
-	(*live)->stepper.wire.on_end = on_end;
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", (*live)->tracer.detail);
+	(*live)->tracer.wire.on_child = on_child;
+	(*live)->tracer.wire.on_end = on_end;
 	if (!err)
 		return 0;
 	free(*live);
@@ -50,7 +50,7 @@ static int launch(struct live_origin **live, struct trail_sink *sink, const stru
 	*live = calloc(1, sizeof(**live));
 	if (!*live)
 		return -ENOMEM;
-	return begun(live, stepper_launch(&(*live)->stepper, sink, how, path, argv), detail);
+	return begun(live, tracer_launch(&(*live)->tracer, sink, how, path, argv), detail);
 }
 
 static int attach(struct live_origin **live, struct trail_sink *sink, const struct tracing_how *how,
@@ -59,23 +59,23 @@ static int attach(struct live_origin **live, struct trail_sink *sink, const stru
 	*live = calloc(1, sizeof(**live));
 	if (!*live)
 		return -ENOMEM;
-	return begun(live, stepper_attach(&(*live)->stepper, sink, how, pid, only), detail);
+	return begun(live, tracer_attach(&(*live)->tracer, sink, how, pid, only), detail);
 }
 
 static pid_t pid_of(const struct live_origin *live)
 {
-	return live->stepper.pid;
+	return live->tracer.pid;
 }
 
 static void go(struct live_origin *live)
 {
-	stepper_go(&live->stepper);
+	tracer_go(&live->tracer);
 }
 
 static int pump(struct live_origin *live, int timeout_ms)
 {
-	struct pollfd ready = { .fd = live->stepper.fd, .events = POLLIN };
-	int more = stepper_pump(&live->stepper);
+	struct pollfd ready = { .fd = live->tracer.fd, .events = POLLIN };
+	int more = tracer_pump(&live->tracer);
 
 	if (more > 0)
 		poll(&ready, 1, timeout_ms);
@@ -84,24 +84,24 @@ static int pump(struct live_origin *live, int timeout_ms)
 
 static int fetch(struct live_origin *live)
 {
-	return stepper_fetch(&live->stepper);
+	return tracer_fetch(&live->tracer);
 }
 
 static uint32_t fetched(const struct live_origin *live)
 {
-	return live->stepper.fetched;
+	return live->tracer.fetched;
 }
 
 static void discard(struct live_origin *live)
 {
-	stepper_discard(&live->stepper);
+	tracer_discard(&live->tracer);
 }
 
 static int close_of(struct live_origin *live, uint64_t *unfollowed)
 {
-	int err = stepper_stop(&live->stepper);
+	int err = tracer_stop(&live->tracer);
 
-	*unfollowed = live->stepper.result.unfollowed;
+	*unfollowed = live->tracer.result.unfollowed;
 	free(live);
 	return err;
 }
@@ -113,15 +113,16 @@ static int close_of(struct live_origin *live, uint64_t *unfollowed)
 /* What all hardware does. */
 #define HARDWARE (WM_TRAIL_FLAG_SWITCHES | WM_TRAIL_FLAG_THREAD | WM_TRAIL_FLAG_KERNEL)
 
-static const struct origin_calls all[ORIGINS] = {
+static const struct origin_calls all[ORIGINS + 1] = {
 	[ORIGIN_PT] = { WM_TRAIL_ORIGIN_PT, "pt", HARDWARE, 0, CALLS },
 	[ORIGIN_BTS] = { WM_TRAIL_ORIGIN_BTS, "bts", HARDWARE, 0, CALLS },
 	[ORIGIN_SOFT] = { WM_TRAIL_ORIGIN_SOFT, "soft",
-			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS, 1, CALLS },
-	[ORIGIN_STEP] = { WM_TRAIL_ORIGIN_STEP, "step",
-			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS | WM_TRAIL_FLAG_THREAD |
-				  TRAIL_FOLLOWS,
-			  1, CALLS },
+			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS | TRAIL_FOLLOWS, 1,
+			  CALLS },
+	[ORIGIN_ORACLE] = { TRAIL_ORIGIN_ORACLE, "step",
+			    WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS | WM_TRAIL_FLAG_THREAD |
+				    TRAIL_FOLLOWS,
+			    1, CALLS },
 };
 
 static const struct {
@@ -177,7 +178,7 @@ static int choose_best(const struct origin_state states[ORIGINS],
 
 static int of_kind(enum wm_trail_origin origin)
 {
-	for (int i = 0; i < ORIGINS; i++)
+	for (int i = 0; i < ORIGINS + !!tracing_oracle; i++)
 		if (all[i].origin == origin)
 			return i;
 	return -1;
@@ -211,10 +212,10 @@ int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
 		return -EINVAL;
 	}
 	if (found < 0) /* the one that can do most says what it can't */
-		found = ORIGIN_STEP;
+		found = ORIGIN_SOFT;
 	*calls = &all[found];
 	how->origin = (enum origin)found;
-	if (states[found].error) {
+	if (found < ORIGINS && states[found].error) {
 		snprintf(why, bytes, "options.origin: %s%s%s", all[found].name,
 			 states[found].detail[0] ? ": " : "", states[found].detail);
 		return states[found].error;

@@ -13,6 +13,9 @@
 
 struct live_origin; /* the origin's own */
 
+/* ORIGIN_ORACLE */
+#define TRAIL_ORIGIN_ORACLE ((enum wm_trail_origin)1)
+
 #define TRAIL_FOLLOWS (1u << 31) /* among WM_TRAIL_FLAG_*: WM_FOLLOW_CHILDREN */
 
 struct origin_calls {

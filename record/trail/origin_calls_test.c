@@ -155,15 +155,14 @@ Test(origin_calls, session_with_invalid_packets_reports_loss)
 	cr_expect_not_null(strstr(losses, "at byte"), "%s", losses);
 }
 
-Test(origin_calls, session_with_signal_trigger_takes_step)
+Test(origin_calls, session_with_signal_trigger_leaves_hardware_out)
 {
 	cr_assert_eq(wm_session_open(&session, NULL), 0);
 	session->live->machine = machine;
 	session->live->trigger = TRIGGER_SIGNAL;
 	cr_assert_eq(wm_session_add(session, "trail/last=64K/"), 0);
 	cr_assert_eq(wm_session_output(session, folder), 0);
-	cr_assert_gt(wm_session_launch(session, argv), 0);
-	cr_expect_eq(session->live->origin, ORIGIN_STEP);
+	cr_expect_eq(wm_session_launch(session, argv), -WM_E_NO_ENGINE);
 	cr_expect_eq(session->live->origins[ORIGIN_BTS].error, -WM_E_TRAIL_ASKED);
 	wm_session_close(session);
 }
@@ -247,21 +246,6 @@ Test(origin_calls, trail_without_options_takes_best)
 	wm_trail_close(trail);
 }
 
-Test(origin_calls, trail_takes_best_origin_with_requested_flags)
-{
-	struct wm_trail_options options = { .size = sizeof(options),
-					    .flags = WM_TRAIL_FLAG_SIGNALS };
-
-	cr_expect_eq(run(&options), WM_TRAIL_ORIGIN_STEP);
-	cr_expect_not_null(strstr(wm_trail_detail(trail),
-				  "the origin bts has no WM_TRAIL_FLAG_SIGNALS"),
-			   "%s", wm_trail_detail(trail));
-	wm_trail_close(trail);
-	options = (struct wm_trail_options){ .size = sizeof(options), .policy = WM_POLICY_BLOCK };
-	cr_expect_eq(run(&options), WM_TRAIL_ORIGIN_STEP);
-	wm_trail_close(trail);
-}
-
 static void trail_refused(const struct wm_trail_options *options, int error, const char *words)
 {
 	int err = trail_launch_on(&trail, argv, options, &machine);
@@ -270,6 +254,16 @@ static void trail_refused(const struct wm_trail_options *options, int error, con
 	cr_expect_null(trail);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), words), "%s: %s", words,
 			   wm_trail_detail(NULL));
+}
+
+Test(origin_calls, trail_without_origin_for_its_flags_is_refused)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .flags = WM_TRAIL_FLAG_SIGNALS };
+
+	trail_refused(&options, -WM_E_NO_ENGINE, "options.origin: soft: /nowhere");
+	options = (struct wm_trail_options){ .size = sizeof(options), .policy = WM_POLICY_BLOCK };
+	trail_refused(&options, -WM_E_NO_ENGINE, "options.origin: soft: /nowhere");
 }
 
 Test(origin_calls, trail_refuses_flags_that_origin_lacks)
@@ -284,9 +278,8 @@ Test(origin_calls, trail_refuses_flags_that_origin_lacks)
 	options.policy = WM_POLICY_BLOCK;
 	trail_refused(&options, -WM_E_TRAIL_ASKED, "WM_POLICY_BLOCK");
 	options = (struct wm_trail_options){ .size = sizeof(options),
-					     .origin = WM_TRAIL_ORIGIN_STEP,
-					     .flags = WM_TRAIL_FLAG_KERNEL };
-	trail_refused(&options, -WM_E_TRAIL_ASKED, "the origin step has no WM_TRAIL_FLAG_KERNEL");
+					     .origin = TRAIL_ORIGIN_ORACLE };
+	trail_refused(&options, -EINVAL, "options.origin: 1");
 }
 
 Test(origin_calls, trail_detail_says_why_kernel_is_a_gap)

@@ -112,7 +112,6 @@ Test(origin, auto_takes_the_best)
 	cr_expect_eq(look(), ORIGIN_PT);
 	expect(ORIGIN_PT, 0, "");
 	expect(ORIGIN_BTS, 0, "");
-	expect(ORIGIN_STEP, 0, "");
 	expect(ORIGIN_SOFT, 0, "");
 	cr_expect_eq(asked, 2);
 	states[ORIGIN_PT].error = -1;
@@ -120,8 +119,6 @@ Test(origin, auto_takes_the_best)
 	states[ORIGIN_BTS].error = -1;
 	cr_expect_eq(origin_best(states), ORIGIN_SOFT);
 	states[ORIGIN_SOFT].error = -WM_E_NO_ENGINE;
-	cr_expect_eq(origin_best(states), ORIGIN_STEP);
-	states[ORIGIN_STEP].error = -1;
 	cr_expect_eq(origin_best(states), -1);
 }
 
@@ -228,15 +225,7 @@ Test(origin, is_not_to_be_had_where_nobody_may_trace)
 {
 	put("/proc/sys/kernel/yama/ptrace_scope", "3\n");
 	cr_expect_eq(look(), ORIGIN_PT);
-	expect(ORIGIN_STEP, EPERM, "kernel.yama.ptrace_scope is 3: no process may trace");
 	expect(ORIGIN_SOFT, EPERM, "kernel.yama.ptrace_scope is 3: no process may trace");
-}
-
-Test(origin, has_names)
-{
-	for (int i = 0; i < ORIGINS; i++)
-		cr_expect_eq(origin_of_name(origin_name((enum origin)i)), i);
-	cr_expect_eq(origin_of_name("auto"), -1);
 }
 
 /* On any machine: an answer for each, and a reason with a text where there is no origin. */
@@ -260,7 +249,6 @@ Test(origin, of_the_kernel_are_fewer)
 	origins_need_kernel(kept, &(struct origin_machine){ .root = root });
 	cr_expect_eq(kept[ORIGIN_PT].error, 0);
 	cr_expect_eq(kept[ORIGIN_BTS].error, 0);
-	cr_expect_eq(kept[ORIGIN_STEP].error, -WM_E_TRAIL_ASKED);
 	cr_expect_eq(kept[ORIGIN_SOFT].error, -ENODEV, "as it was");
 	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
 	origins_need_kernel(kept, &(struct origin_machine){ .root = root });

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the stepper (stepper.h) records another process: by single steps (step.h), by hardware
- * (hardware.h), or by an engine in it (soft.h). The functions promise what step.h's do.
+ * How the tracer (tracer.h) records another process: by hardware (hardware.h), or by an engine in
+ * it (soft.h).
  */
 #ifndef RECORD_TRAIL_TRACING_H
 #define RECORD_TRAIL_TRACING_H
@@ -9,7 +9,7 @@
 #include "record/trail/only.h"
 #include "record/trail/origin.h"
 #include "record/trail/sink.h"
-#include "record/trail/step/step.h"
+#include "record/trail/soft/native.h"
 
 #include <sys/wait.h>
 
@@ -19,17 +19,33 @@
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
-	int follows;		       /* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
+	int follows;		       /* and children as well: ORIGIN_SOFT does it */
 	int has_kernel;		       /* of hardware: the kernel's branches too */
 	char **environment;	       /* that a program is started with; NULL: ours */
 	const struct only_names *only; /* NULL, or none: of all modules */
-	/* NULL: none; ORIGIN_STEP alone needs to know of them */
-	const struct step_watches *watches;
 	/* of a flight recorder, which is read at a fetch or at the end; 0: read all as it comes */
 	uint64_t last_bytes;
 };
 
 struct tracing;
+
+/* What came of it. Instructions and blocks are of all processes, the rest is of the first. */
+struct tracing_result {
+	uint64_t instructions, blocks;
+	uint64_t words;	      /* of the software engine, which encoded them */
+	uint64_t overwritten; /* blocks in its rings, before them */
+	uint64_t unfollowed;  /* children that should have been recorded, and could not be */
+	uint64_t privileged;  /* that were let go to execute a program that gains privileges */
+	struct natives natives;
+	int is_over; /* the program has ended */
+	int status;  /* then: as wait(2) has it */
+	/*
+	 * the thread that a signal was given to which ended the program, and that signal; 0: none
+	 */
+	pid_t killed_tid;
+	int killed_by;
+	int is_foreign; /* it executed a program that is not x86-64, and was let go there */
+};
 
 struct tracing_calls {
 	/*
@@ -46,11 +62,11 @@ struct tracing_calls {
 	/* Put what was recorded by now. 0 or an error. NULL: run() does it by itself. */
 	int (*fetch)(struct tracing *tracing);
 	/* detail: of what was recorded with losses, or "". Not after an error. */
-	void (*result)(struct tracing *tracing, struct step_result *result, char *detail);
+	void (*result)(struct tracing *tracing, struct tracing_result *result, char *detail);
 };
 
 /* If only the process itself is known to have ended, as wait(2) has reported. */
-static inline void tracing_ended(struct step_result *result, pid_t pid, int status)
+static inline void tracing_ended(struct tracing_result *result, pid_t pid, int status)
 {
 	result->is_over = 1;
 	result->status = status;
@@ -58,13 +74,14 @@ static inline void tracing_ended(struct step_result *result, pid_t pid, int stat
 	result->killed_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-extern const struct tracing_calls tracing_step, tracing_soft, tracing_hardware;
+extern const struct tracing_calls tracing_soft, tracing_hardware;
+extern const struct tracing_calls *tracing_oracle; /* of ORIGIN_ORACLE; NULL but in tests */
 
 static inline const struct tracing_calls *tracing_calls_of(enum origin origin)
 {
 	if (origin == ORIGIN_SOFT)
 		return &tracing_soft;
-	return origin == ORIGIN_STEP ? &tracing_step : &tracing_hardware;
+	return origin == ORIGIN_ORACLE ? tracing_oracle : &tracing_hardware;
 }
 
 #endif

@@ -132,7 +132,6 @@ static int choose(struct wm_trail *trail, int is_default)
 
 	if (err)
 		return err;
-	trail->is_auto = wanted.origin == WM_TRAIL_ORIGIN_AUTO;
 	trail->options.flags &= trail->origin->can;
 	trail->options.origin = trail->origin->origin;
 	trail->how.follows = !!(wanted.flags & trail->origin->can & TRAIL_FOLLOWS);
@@ -255,45 +254,6 @@ static int attach_failed(struct wm_trail *trail, pid_t pid, int error)
 	return trail_fail(trail, error, "pid %d", (int)pid);
 }
 
-/* A program to be launched, or a process. */
-struct beginning {
-	const char *path; /* NULL: a process */
-	char *const *argv;
-	pid_t pid, only;
-};
-
-static int begin(struct wm_trail *trail, const struct beginning *what, char *detail)
-{
-	struct trail_sink *sink = &trail->source.sink;
-
-	return what->path ? trail->origin->launch(&trail->live, sink, &trail->how, what->path,
-						  what->argv, detail)
-			  : trail->origin->attach(&trail->live, sink, &trail->how, what->pid,
-						  what->only, detail);
-}
-
-/*
- * A program that the engine can't enter has not run under it, so it may be stepped through, if no
- * origin was named.
- */
-static int begin_best(struct wm_trail *trail, const struct beginning *what, char *detail)
-{
-	char why[TRACING_DETAIL_BYTES];
-	int error = begin(trail, what, detail), err;
-
-	if (!error || !trail->is_auto || trail->how.origin != ORIGIN_SOFT)
-		return error;
-	snprintf(why, sizeof(why), "%s", detail);
-	trail->options.origin = WM_TRAIL_ORIGIN_STEP;
-	err = choose(trail, 0);
-	if (!err)
-		err = begin(trail, what, detail);
-	if (!err && !detail[0])
-		snprintf(detail, TRACING_DETAIL_BYTES, "not soft: %s%s%.200s", wm_error_text(error),
-			 why[0] ? ": " : "", why);
-	return err;
-}
-
 static int attach(struct wm_trail *trail, pid_t pid)
 {
 	int is_thread = !!(trail->options.flags & WM_TRAIL_FLAG_THREAD), err;
@@ -313,12 +273,15 @@ static int attach(struct wm_trail *trail, pid_t pid)
 			trail, -EINVAL,
 			"pid %d: a thread of process %d; options.flags: WM_TRAIL_FLAG_THREAD takes it",
 			(int)pid, (int)target.pid);
+	if (trail->how.follows && trail->how.origin == ORIGIN_SOFT)
+		return trail_fail(trail, -WM_E_TRAIL_ASKED,
+				  "options.follow: WM_FOLLOW_CHILDREN: the origin soft follows no "
+				  "children of a program that was running before; launch it");
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = begin_best(trail,
-			 &(struct beginning){ .pid = target.pid, .only = is_thread ? pid : 0 },
-			 detail);
+	err = trail->origin->attach(&trail->live, &trail->source.sink, &trail->how, target.pid,
+				    is_thread ? pid : 0, detail);
 	if (err && detail[0])
 		return trail_fail(trail, err, "pid %d: %s", (int)pid, detail);
 	if (err)
@@ -372,7 +335,8 @@ static int launch(struct wm_trail *trail, char *const argv[])
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = begin_best(trail, &(struct beginning){ .path = program.path, .argv = argv }, detail);
+	err = trail->origin->launch(&trail->live, &trail->source.sink, &trail->how, program.path,
+				    argv, detail);
 	if (err)
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	if (detail[0])

@@ -50,7 +50,6 @@ struct wm_trail {
 	pthread_t thread;
 	int has_thread;
 	const struct origin_calls *origin;
-	int is_auto; /* the user named no origin */
 	struct tracing_how how;
 	struct live_origin *live;
 	struct trail_source source;    /* the first process */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A caller's event loop with wm_trail_fd(). */
+#include "record/trail/origin_calls.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 
@@ -69,7 +70,7 @@ static void loop_reads_all(enum wm_trail_origin origin)
 
 Test(trail_fd, loop_reads_all_records_of_steps_and_sees_the_end)
 {
-	loop_reads_all(WM_TRAIL_ORIGIN_STEP);
+	loop_reads_all(TRAIL_ORIGIN_ORACLE);
 }
 
 Test(trail_fd, loop_reads_all_records_of_soft_and_sees_the_end)
@@ -142,7 +143,7 @@ Test(trail_fd, fd_stays_readable_after_ended_read)
 	pid_t forked;
 	int fd, status;
 
-	options.origin = WM_TRAIL_ORIGIN_STEP;
+	options.origin = TRAIL_ORIGIN_ORACLE;
 	subject_launch("t", &options);
 	fd = wm_trail_fd(trail);
 	cr_expect_eq(is_readable(fd, WAIT_MS), 1);

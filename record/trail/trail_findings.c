@@ -4,6 +4,7 @@
 #include "record/session/session.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
+#include "record/trail/soft/soft_channel.h"
 #include "record/trail/trail_request.h"
 
 #include <stdio.h>
@@ -14,19 +15,12 @@ static void origin_findings(const struct wm_session *session, struct findings *l
 {
 	const struct trail_request *request = spec_trail(session->specs);
 	const struct live *live = session->live;
-	const struct origin_state *soft = &live->origins[ORIGIN_SOFT];
 
 	if (!request || !request->is_auto || !live->has_origin)
 		return;
-	if (live->origin == ORIGIN_STEP)
-		finding_add(
-			list, "origin", FINDING_NOTE,
-			"the trail's origin is step, single steps, which are slow; not soft: %s%s%s",
-			wm_error_text(soft->error), soft->detail[0] ? ": " : "", soft->detail);
-	else
-		finding_add(list, "origin", FINDING_NOTE, "the trail's origin is %s%s",
-			    origin_name(live->origin),
-			    live->origin == ORIGIN_SOFT ? ", a translation of the program" : "");
+	finding_add(list, "origin", FINDING_NOTE, "the trail's origin is %s%s",
+		    origin_name(live->origin),
+		    live->origin == ORIGIN_SOFT ? ", a translation of the program" : "");
 	for (int i = 0; i < ORIGINS; i++) {
 		const struct origin_state *state = &live->origins[i];
 		char subject[32];
@@ -66,7 +60,6 @@ static void unfollowed_findings(const struct live *live, const struct live_count
 				struct findings *list)
 {
 	uint64_t rest = counts->unfollowed;
-	char many[160];
 
 	for (int why = 0; why < ENGINE_UNFOLLOWEDS; why++) {
 		uint32_t count = live->natives.unfollowed[why];
@@ -76,14 +69,12 @@ static void unfollowed_findings(const struct live *live, const struct live_count
 				native_unfollowed_words((enum engine_unfollowed)why));
 		rest -= count < rest ? count : rest;
 	}
-	snprintf(many, sizeof(many),
-		 "at most %u processes are followed at a time; run fewer at once, "
-		 "or see \"CHILDREN\" in waymark-trail(7) for other causes",
-		 counts->followed_max);
-	finding_counted(list, "unfollowed", rest, "child process", "went on unrecorded: %s",
-			counts->processes >= counts->followed_max
-				? many
-				: "\"CHILDREN\" in waymark-trail(7) has the causes");
+	finding_counted(
+		list, "unfollowed", rest, "child process", "went on unrecorded: %s",
+		counts->processes >= SOFT_PROCESSES_MAX
+			? "at most 4,096 processes are followed at a time; run fewer at once, "
+			  "or see \"CHILDREN\" in waymark-trail(7) for other causes"
+			: "\"CHILDREN\" in waymark-trail(7) has the causes");
 }
 
 static void ended_findings(const struct live_counts *counts, struct findings *list)
@@ -92,11 +83,6 @@ static void ended_findings(const struct live_counts *counts, struct findings *li
 			"executed a program that is not x86-64; the trail ends there");
 	finding_counted(list, "trail-privileged", counts->privileged, "process",
 			"executed a program that gains rights; the trail ends there");
-	finding_counted(list, "untrapped", counts->untrapped, "process",
-			"ignored SIGTRAP, which would end it now: %s",
-			counts->untrapped_error == -WM_E_SECCOMP
-				? "its system calls are filtered"
-				: wm_error_text(counts->untrapped_error));
 }
 
 void trail_findings(const struct wm_session *session, int is_over, struct findings *list)

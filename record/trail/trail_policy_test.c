@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records that a trail has no room for, or that were not requested. */
+#include "record/trail/origin_calls.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 
@@ -26,7 +27,7 @@ Test(trail_policy, keeps_the_newest_when_it_is_cyclic)
 	subject_ended();
 	status = subject_status();
 	cr_expect_eq(status.state, WM_TRAIL_STATE_OVER);
-	cr_expect_eq(status.origin, WM_TRAIL_ORIGIN_STEP);
+	cr_expect_eq(status.origin, TRAIL_ORIGIN_ORACLE);
 	cr_expect_eq(status.bytes, SMALL);
 	cr_expect_gt(status.lost, TURNS);
 	/* way in, a call, a return, and a turn each, the way out */

@@ -43,7 +43,7 @@ static void status_live(const struct wm_trail *trail, struct wm_trail_status *st
 
 static void status_recorded(const struct wm_trail *trail, struct wm_trail_status *status)
 {
-	static const enum wm_trail_origin origins[] = { [TRAIL_STEP] = WM_TRAIL_ORIGIN_STEP,
+	static const enum wm_trail_origin origins[] = { [TRAIL_STEP] = TRAIL_ORIGIN_ORACLE,
 							[TRAIL_PT] = WM_TRAIL_ORIGIN_PT,
 							[TRAIL_BTS] = WM_TRAIL_ORIGIN_BTS,
 							[TRAIL_SOFT] = WM_TRAIL_ORIGIN_SOFT };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Refusals of trails, with their words; and misuse. */
+#include "record/trail/origin_calls.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 
@@ -58,7 +59,7 @@ Test(trail_refused, refuses_options_that_cannot_be_by_name)
 	refused("options.bytes", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options), .flags = 1u << 30 };
 	refused("options.flags", -EINVAL, &options);
-	options.origin = WM_TRAIL_ORIGIN_STEP;
+	options.origin = TRAIL_ORIGIN_ORACLE;
 	options.flags = WM_TRAIL_FLAG_KERNEL;
 	refused("WM_TRAIL_FLAG_KERNEL", -WM_E_TRAIL_ASKED, &options);
 	options.flags = WM_TRAIL_FLAG_SWITCHES;
@@ -101,15 +102,15 @@ Test(trail_refused, refuses_processes_that_cannot_be_had)
 	if (!gone)
 		_exit(0);
 	waitpid(gone, NULL, 0);
-	cr_expect_eq(wm_trail_open(&trail, gone, NULL), -ESRCH);
+	cr_expect_eq(wm_trail_open(&trail, gone, subject_by_steps(NULL)), -ESRCH);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "pid"));
-	cr_expect_eq(wm_trail_open(&trail, 0, NULL), -EINVAL);
-	cr_expect_eq(wm_trail_open(&trail, -5, NULL), -EINVAL);
-	cr_expect_eq(wm_trail_open(&trail, getpid(), NULL), -EINVAL);
-	cr_expect_eq(wm_trail_open(NULL, getpid(), NULL), -EINVAL);
+	cr_expect_eq(wm_trail_open(&trail, 0, subject_by_steps(NULL)), -EINVAL);
+	cr_expect_eq(wm_trail_open(&trail, -5, subject_by_steps(NULL)), -EINVAL);
+	cr_expect_eq(wm_trail_open(&trail, getpid(), subject_by_steps(NULL)), -EINVAL);
+	cr_expect_eq(wm_trail_open(NULL, getpid(), subject_by_steps(NULL)), -EINVAL);
 	pid = sleeper();
 	cr_assert_eq(ptrace(PTRACE_SEIZE, pid, 0, 0), 0);
-	cr_expect_eq(wm_trail_open(&trail, pid, NULL), -WM_E_TRACED);
+	cr_expect_eq(wm_trail_open(&trail, pid, subject_by_steps(NULL)), -WM_E_TRACED);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "by pid"));
 	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
 	waitpid(pid, &status, 0);
@@ -125,12 +126,12 @@ Test(trail_refused, refuses_programs_that_cannot_be_started)
 					    .flags = WM_TRAIL_FLAG_THREAD };
 	char *fine[] = { (char *)PROGRAM, NULL };
 
-	cr_expect_eq(wm_trail_launch(&trail, none, NULL), -ENOENT);
+	cr_expect_eq(wm_trail_launch(&trail, none, subject_by_steps(NULL)), -ENOENT);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "/nonexistent/program"));
-	cr_expect_lt(wm_trail_launch(&trail, folder, NULL), 0);
-	cr_expect_eq(wm_trail_launch(&trail, empty, NULL), -EINVAL);
-	cr_expect_eq(wm_trail_launch(&trail, NULL, NULL), -EINVAL);
-	cr_expect_eq(wm_trail_launch(&trail, fine, &options), -EINVAL);
+	cr_expect_lt(wm_trail_launch(&trail, folder, subject_by_steps(NULL)), 0);
+	cr_expect_eq(wm_trail_launch(&trail, empty, subject_by_steps(NULL)), -EINVAL);
+	cr_expect_eq(wm_trail_launch(&trail, NULL, subject_by_steps(NULL)), -EINVAL);
+	cr_expect_eq(wm_trail_launch(&trail, fine, subject_by_steps(&options)), -EINVAL);
 	cr_expect_null(trail);
 }
 
@@ -161,7 +162,7 @@ static int asks_for_too_much(void)
 		for (;;)
 			pause();
 	setrlimit(RLIMIT_MEMLOCK, &limit);
-	err = wm_trail_open(&trail, pid, &options);
+	err = wm_trail_open(&trail, pid, subject_by_steps(&options));
 	wm_trail_close(trail);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -193,7 +194,7 @@ static int has_room_for_no_thread(void)
 	pthread_attr_setstacksize(&large, 64u << 20);
 	pthread_setattr_default_np(&large);
 	setrlimit(RLIMIT_AS, &limit);
-	if (wm_trail_launch(&trail, argv, &options) != -EAGAIN)
+	if (wm_trail_launch(&trail, argv, subject_by_steps(&options)) != -EAGAIN)
 		return 1;
 	if (!strstr(wm_trail_detail(NULL), "no thread"))
 		return 2;
@@ -219,16 +220,17 @@ Test(trail_refused, refuses_more_memory_than_the_cap_with_the_figures)
 	struct wm_trail *second;
 
 	subject_launch("e", &options);
-	cr_expect_eq(wm_trail_open(&second, child, &options), -WM_E_MEMORY_LIMIT);
+	cr_expect_eq(wm_trail_open(&second, child, subject_by_steps(&options)), -WM_E_MEMORY_LIMIT);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "cap_bytes allows 1572864"));
 	wm_trail_close(trail);
 	trail = NULL;
-	cr_expect_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	cr_expect_eq(wm_trail_open(&trail, child, subject_by_steps(&options)), 0, "%s",
+		     wm_trail_detail(NULL));
 }
 
 static int opens_a_stranger(void)
 {
-	int err = wm_trail_open(&trail, getppid(), NULL);
+	int err = wm_trail_open(&trail, getppid(), subject_by_steps(NULL));
 
 	return err == -EPERM && strstr(wm_trail_detail(NULL), "user") ? 0 : 1;
 }
@@ -331,7 +333,7 @@ static int launches_without_standard_files(void)
 
 	for (int fd = 0; fd < 3; fd++)
 		close(fd);
-	pid = wm_trail_launch(&trail, argv, NULL);
+	pid = wm_trail_launch(&trail, argv, subject_by_steps(NULL));
 	if (pid < 0)
 		return 1;
 	pid = wm_trail_wait(trail, WAIT_MS);

@@ -3,6 +3,7 @@
  * Trails of programs that the engine translates, as a debugger uses them: single steps must give
  * the same records.
  */
+#include "record/trail/origin_calls.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 
@@ -73,7 +74,7 @@ Test(trail_soft, soft_records_equal_single_steps)
 		struct wm_trail_options options = { .size = sizeof(options),
 						    .flags = WM_TRAIL_FLAG_SIGNALS |
 							     WM_TRAIL_FLAG_SYSCALLS,
-						    .origin = WM_TRAIL_ORIGIN_STEP };
+						    .origin = TRAIL_ORIGIN_ORACLE };
 		struct subject_drained step = recorded(STEPS, modes[i], &options), soft;
 
 		options.origin = WM_TRAIL_ORIGIN_SOFT;
@@ -133,16 +134,6 @@ Test(trail_soft, kept_and_lost_branches_are_what_ran)
 Test(trail_soft, cyclic_kept_and_lost_branches_are_what_ran)
 {
 	kept_and_lost_are_what_ran(WM_POLICY_CYCLIC);
-}
-
-Test(trail_soft, launch_falls_back_to_step_without_engine)
-{
-	setenv("WAYMARK_ENGINE", STEPS, 1); /* a program, and no engine */
-	subject_launch_of(STEPS, "c", NULL);
-	cr_expect_eq(subject_status().origin, WM_TRAIL_ORIGIN_STEP);
-	cr_expect_not_null(strstr(wm_trail_detail(trail), "not soft: "), "%s",
-			   wm_trail_detail(trail));
-	cr_assert(WIFEXITED(subject_ended()));
 }
 
 Test(trail_soft, launch_without_engine_returns_error_with_detail)
@@ -570,7 +561,7 @@ Test(trail_soft, open_running_program_refuses_unsupported_options)
 		cr_expect_not_null(strstr(wm_trail_detail(NULL), "recorded already"), "%s",
 				   wm_trail_detail(NULL));
 	}
-	options.origin = WM_TRAIL_ORIGIN_STEP;
+	options.origin = TRAIL_ORIGIN_ORACLE;
 	cr_expect_eq(wm_trail_open(&second, child, &options), -EBUSY);
 	order();
 	ends_well();

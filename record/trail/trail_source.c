@@ -78,7 +78,7 @@ static int start(struct wm_session *session, const char *path, char *const argv[
 	pid = launch_environment_make(&environment, launch);
 	pid = pid ? pid : live_launch_with(session, path, argv, environment.list);
 	launch_environment_release(&environment);
-	return pid < 0 && live_falls_back(session, pid) ? 0 : pid;
+	return pid;
 }
 
 const struct source trail_source = {

@@ -197,7 +197,8 @@ Test(trail, lets_a_process_go_on_when_it_is_closed)
 	subject_runs_on(child);
 	cr_expect_eq(waitpid(child, &status, WNOHANG), 0);
 	/* and may be taken again */
-	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	cr_assert_eq(wm_trail_open(&trail, child, subject_by_steps(&options)), 0, "%s",
+		     wm_trail_detail(NULL));
 	cr_assert(AWAIT(wm_trail_records(trail, 0) >= 50));
 	wm_trail_close(trail);
 	trail = NULL;
@@ -252,7 +253,8 @@ static void open_thread(pid_t tid)
 		.size = sizeof(options), .flags = WM_TRAIL_FLAG_THREAD | WM_TRAIL_FLAG_SYSCALLS
 	};
 
-	cr_assert_eq(wm_trail_open(&trail, tid, &options), 0, "%s", wm_trail_detail(NULL));
+	cr_assert_eq(wm_trail_open(&trail, tid, subject_by_steps(&options)), 0, "%s",
+		     wm_trail_detail(NULL));
 	cr_expect_eq(wm_trail_threads(trail, NULL, 0), 1);
 	cr_expect_gt(target_status_number(tid, "TracerPid"), 0);
 	cr_expect_eq(target_status_number(child, "TracerPid"), 0);
@@ -265,7 +267,7 @@ Test(trail, takes_one_thread_and_leaves_the_others_alone)
 	struct wm_branch branch;
 
 	/* by mistake */
-	cr_expect_eq(wm_trail_open(&trail, tid, &options), -EINVAL);
+	cr_expect_eq(wm_trail_open(&trail, tid, subject_by_steps(&options)), -EINVAL);
 	cr_expect_not_null(strstr(wm_trail_detail(NULL), "WM_TRAIL_FLAG_THREAD"));
 	open_thread(tid);
 	cr_expect_eq(subject_status().pid, child);

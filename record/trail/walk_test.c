@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cursors over trails, there and back, by each unit. */
+#include "record/trail/origin_calls.h"
 #include "record/trail/testing/steps.h"
 #include "trace/testing/packets.h"
 #include "trace/trail/testing/trail.h"
@@ -39,7 +40,7 @@ static void end(void)
 
 static void begin(void)
 {
-	setenv("WAYMARK_ENGINE", "/nowhere", 1); /* by single steps */
+	setenv("WAYMARK_ENGINE", "/nowhere", 1);
 }
 
 TestSuite(walk, .init = begin, .fini = end, .timeout = 120);
@@ -47,9 +48,13 @@ TestSuite(walk, .init = begin, .fini = end, .timeout = 120);
 /* To its end, with a cursor on its first thread. */
 static void walk_of(const char *program, const char *mode)
 {
+	const struct wm_trail_options options = { .size = sizeof(options),
+						  .flags = WM_TRAIL_FLAG_SIGNALS |
+							   WM_TRAIL_FLAG_SYSCALLS,
+						  .origin = TRAIL_ORIGIN_ORACLE };
 	char *argv[] = { (char *)program, (char *)mode, NULL };
 
-	child = wm_trail_launch(&trail, argv, NULL);
+	child = wm_trail_launch(&trail, argv, &options);
 	cr_assert_gt(child, 0, "%s", wm_trail_detail(NULL));
 	cr_assert_eq(wm_trail_wait(trail, WAIT_MS), 1);
 	waitpid(child, NULL, 0);
@@ -307,7 +312,7 @@ Test(walk, reads_recorded_trails_as_live_ones)
 	free(live);
 	cr_assert_eq(wm_trail_status_get(trail, &status), 0);
 	cr_expect_eq(status.state, WM_TRAIL_STATE_RECORDED);
-	cr_expect_eq(status.origin, WM_TRAIL_ORIGIN_STEP);
+	cr_expect_eq(status.origin, TRAIL_ORIGIN_ORACLE);
 	cr_expect_eq(status.branches + status.events, (uint64_t)count);
 	cr_expect_eq(wm_trail_clear(trail), -EINVAL);
 	cr_expect_eq(wm_trail_wait(trail, -1), 1);

@@ -492,11 +492,6 @@ static int read_spec(struct change *change, const char *to)
 	if (change->specs.all[0].watch->options.is_outside)
 		return session_fail(session, -WM_E_WATCH_OPTION,
 				    "%s: from outside nothing is changed in place", to);
-	if (session->live->processes && session->live->origin == ORIGIN_STEP)
-		return session_fail(
-			session, -WM_E_TRAIL_ASKED,
-			"%s: step: who is stepped through knows the watches that it began with",
-			to);
 	if (change->index < session->watched->count &&
 	    session->watched->all[change->index].is_local)
 		return session_fail(session, -WM_E_WATCH_CHANGE,

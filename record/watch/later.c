@@ -172,29 +172,6 @@ static int look_at(const struct process *process, uint64_t base, char path[PATH_
 }
 
 /*
- * A stepper knows only the watches that it began with, and would take hits of others for SIGTRAPs
- * of the program.
- */
-static void note_stepped(const struct finding *finding)
-{
-	struct wm_session *session = finding->session;
-
-	for (size_t i = 0; i < session->specs->count; i++) {
-		struct watched_spec *result = session->specs->all[i].watch &&
-							      wants_loaded(finding, i)
-						      ? watched_result(session, i)
-						      : NULL;
-
-		if (result)
-			result->error = -WM_E_TRAIL_ASKED;
-	}
-	snprintf(session->detail, sizeof(session->detail),
-		 "step: variables in %.150s, which was loaded later, are not watched",
-		 finding->came);
-	note_unwatched(session, finding->process, -WM_E_TRAIL_ASKED);
-}
-
-/*
  * Before a new module's code runs: if it has Go code, end all watches; else arm those it has places
  * for.
  */
@@ -212,10 +189,6 @@ static int attend_module(struct wm_session *session, struct process *process, ui
 	for (size_t i = 0; i < session->specs->count && *path && !process->watch.is_barred; i++)
 		wants |= session->specs->all[i].watch && wants_loaded(&finding, i) &&
 			 !watching_has(process, i);
-	if (wants && session->live->processes && session->live->origin == ORIGIN_STEP) {
-		note_stepped(&finding);
-		wants = 0;
-	}
 	return wants ? pass(&finding) : 0;
 }
 

@@ -20,7 +20,7 @@ int watch_state_map(struct watch_state *state, int fd, uint64_t bytes)
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* a stepper may still read the old table */
+	/* watches of the program before still point into the old table */
 	if (state->table && array_grow(&state->earlier, &state->earlier_room,
 				       state->earlier_count + 1, sizeof(*state->earlier))) {
 		munmap(map, bytes);

@@ -44,7 +44,8 @@ Test(watch_state, sealed_table_is_mapped_beside_those_before)
 	cr_expect_neq(state.table, first);
 	cr_expect_eq(state.earlier_count, 20);
 	cr_expect_eq(state.earlier[0], first);
-	cr_expect_eq(first->rows[WATCH_ROWS_MAX - 1].taken, 7, "a stepper reads the old one");
+	cr_expect_eq(first->rows[WATCH_ROWS_MAX - 1].taken, 7,
+		     "the watches before read the old one");
 	state.next = 9;
 	watch_state_release(&state);
 	cr_expect_null(state.table);

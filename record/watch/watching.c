@@ -2,7 +2,6 @@
 #include "record/watch/watching_own.h"
 
 #include "record/spec/spec.h"
-#include "record/trail/step/step.h"
 #include "record/watch/change_watch.h"
 #include "record/watch/follow_serve.h"
 #include "record/watch/locals.h"
@@ -193,31 +192,6 @@ static void note_armed(struct wm_session *session, const struct process *process
 			follow_describe(watching->follow, result);
 		session->specs->all[watching->all[i].spec].matches++;
 	}
-}
-
-int watching_tell(const struct wm_session *session, const struct process *process,
-		  struct step_watches *to)
-{
-	static const uint8_t kinds[] = { [WATCH_WRITE] = WATCH_ON_WRITE,
-					 [WATCH_READ_WRITE] = WATCH_ON_ACCESS,
-					 [WATCH_EXECUTE] = WATCH_ON_EXECUTE };
-	unsigned int registers = 0;
-
-	if (process->watch.locals) /* a stepper does not handle frames */
-		return 0;
-	*to = (struct step_watches){ .magic = process->watch.magic, .table = process->watch.table };
-	for (const struct watching *w = process->watching; w; w = w->next)
-		for (unsigned int i = 0; i < w->count; i++) {
-			const struct watched *one = &w->all[i];
-			uint8_t on = kinds[session->specs->all[one->spec].watch->kind];
-
-			if (to->count == STEP_WATCHES_MAX || w->plan.pointers)
-				return 0;
-			registers += on == WATCH_ON_EXECUTE ? 1 : 2;
-			to->places[to->count++] = (struct step_place){ one->address, one->number,
-								       one->bytes, on };
-		}
-	return registers <= EVENT_SOURCES_MAX;
 }
 
 static void unask(struct process *process, const struct watching *watching)

@@ -19,7 +19,6 @@
 #include <stdint.h>
 
 struct process;
-struct step_watches;
 struct wm_session;
 
 /*
@@ -36,14 +35,6 @@ int watching_arm(struct wm_session *session, struct process *process);
  * connection.
  */
 int watching_table(struct process *process, int fd, uint64_t bytes);
-
-/*
- * Describe a process's watches to a stepper, which needs up to two debug registers for each.
- * Returns 1; or 0 if the registers do not suffice, or with local variables or pointers that are
- * followed.
- */
-int watching_tell(const struct wm_session *session, const struct process *process,
-		  struct step_watches *to);
 
 /* The agent reports that watches can't stay in the process: end them. */
 void watching_lost(struct wm_session *session, struct process *process, int why);

@@ -18,7 +18,6 @@ waymark, target = sys.argv[1:3]
 libc = ctypes.CDLL(None, use_errno=True)
 SPECS = {"markers and probes": "func:work",
          "trail/soft/": "trail/soft/",
-         "trail/step/": "trail/step/",
          "watches from outside": "watch:counter/outside/",
          "watches from inside": "watch:counter"}
 build = os.path.dirname(os.environ["WAYMARK_AGENT"])

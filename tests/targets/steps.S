@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program without a library, whose every instruction is known: steps MODE. What it does in each
- * mode is in record/trail/step/step_test.c too. Exit status 7, if nothing else is said.
+ * A program without a library, whose every instruction is known: steps MODE. Exit status 7, if
+ * nothing else is said.
  */
 #define SYS_rt_sigaction 13
 #define SYS_rt_sigreturn 15

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For record/trail/step/step_test.c: three threads that end, a signal that it raises, one that
+ * Three threads that end, a signal that it raises, one that
  * breaks off a system call, a child that breaks off another, and then the same once more as another
  * program.
  */

@@ -12,7 +12,7 @@
  *
  * All numbers but those of the first column's lines T and X are hexadecimal.
  */
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 #include "record/trail/testing/step_launch.h"
 #include "record/trail/trace_sink.h"
 
@@ -130,7 +130,7 @@ int main(int argc, char **argv)
 	int attaches = argc > 1 && !strcmp(argv[1], "--attach");
 	struct trace_writer *writer;
 	struct trail_files files;
-	struct step_result result;
+	struct tracing_result result;
 	struct step *step;
 	int err;
 

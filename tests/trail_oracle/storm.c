@@ -7,7 +7,7 @@
  * --kill it is killed while it is stepped, and started again. The program is one of tests/targets:
  * it checks itself, and ends with standard input.
  */
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 #include "record/trail/trace_sink.h"
 #include "tests/targets/target.h"
 
@@ -109,7 +109,7 @@ static pid_t killer(struct storm *storm)
 
 static int stepped(struct storm *storm, struct step *step, int kills)
 {
-	struct step_result result;
+	struct tracing_result result;
 	pid_t helper = kills ? killer(storm) : 0;
 	int err = step_run(step, 1 + (unsigned int)rand_r(&storm->seed) % MOMENT_MS);
 

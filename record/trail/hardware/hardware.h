@@ -5,7 +5,7 @@
  *
  * The process runs at its own speed, none of our code in it. ptrace(2) holds its threads where one
  * begins, executes another program or ends, so that none is missed; all calls come from one thread,
- * which is their tracer. The functions are those of step.h, and so is what they promise.
+ * which is their tracer. The functions are those of tracing.h.
  *
  * The mapped files show which code ran; where there is no file, memory does. Code that is changed
  * while it is recorded can't be distinguished from the earlier code: contradictions are TRAIL_LOST.
@@ -53,14 +53,14 @@ struct hardware_result {
 };
 
 /*
- * As step_attach(), by `origin`. A negative error also where the machine or its
+ * Take a running process's threads, by `origin`. A negative error also where the machine or its
  * permissions don't give it: detail[bytes] then says more, or is "". `options` may be NULL.
  */
 int hardware_attach(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
 		    const struct hardware_options *options, pid_t pid, pid_t only, char *detail,
 		    size_t bytes);
 
-/* The same of a program that is another process's child: as step_take(). */
+/* The same of a program that is another process's child: as soft_take(). */
 int hardware_take(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
 		  const struct hardware_options *options, pid_t pid, int gate, char *detail,
 		  size_t bytes);

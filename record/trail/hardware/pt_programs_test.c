@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks that `step` recorded come back through Intel PT's packets; pt_test.c lists what can't. */
 #include "record/trail/hardware/pt.h"
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 #include "record/trail/testing/pt_back.h"
 #include "record/trail/testing/pt_encode.h"
 #include "record/trail/testing/sink.h"

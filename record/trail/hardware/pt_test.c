@@ -15,7 +15,7 @@
  *	branches as AMD takes them    trail-opsize, if it ran on such a processor, is left out
  */
 #include "record/trail/hardware/pt.h"
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 #include "record/trail/testing/pt_back.h"
 #include "record/trail/testing/pt_encode.h"
 #include "record/trail/testing/sink.h"

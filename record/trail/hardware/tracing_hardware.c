@@ -178,12 +178,12 @@ static int let_go(struct tracing *tracing, unsigned int for_ms)
 	return 0;
 }
 
-static void result(struct tracing *tracing, struct step_result *result, char *detail)
+static void result(struct tracing *tracing, struct tracing_result *result, char *detail)
 {
 	struct hardware_result from;
 
 	hardware_result(tracing->hardware, &from);
-	*result = (struct step_result){ .blocks = from.blocks };
+	*result = (struct tracing_result){ .blocks = from.blocks };
 	if (from.is_over)
 		tracing_ended(result, tracing->pid, from.status);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);

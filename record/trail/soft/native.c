@@ -50,8 +50,6 @@ const char *native_words(enum engine_native why)
 
 const char *native_hint(enum engine_native why)
 {
-	static const char step[] = "trail/step/ records it, slowly";
-
 	switch (why) {
 	case ENGINE_NATIVE_ROOM:
 	case ENGINE_NATIVE_THREAD:
@@ -61,7 +59,7 @@ const char *native_hint(enum engine_native why)
 	case ENGINE_NATIVE_TRACED:
 		return "record it without the process that traces it";
 	default:
-		return step;
+		return "on a processor with Intel PT, trail/pt/ records it";
 	}
 }
 
@@ -69,12 +67,12 @@ const char *native_unfollowed_words(enum engine_unfollowed why)
 {
 	static const char *const words[ENGINE_UNFOLLOWEDS] = {
 		[ENGINE_UNFOLLOWED_SHARES] = "it shares its parent's memory or descriptors (clone(2)); "
-					     "trail/step/ records it",
+					     "record it by itself: trail/pt/, -p PID",
 		[ENGINE_UNFOLLOWED_NAMESPACE] =
-			"it is in a PID namespace of its own; trail/step/ records it",
+			"it is in a PID namespace of its own; record it by itself: -p PID",
 		[ENGINE_UNFOLLOWED_ATTACHED] =
 			"trail/soft/ follows no children of a program that was running before; "
-			"launch it, or use trail/step/",
+			"launch it",
 		[ENGINE_UNFOLLOWED_MANY] =
 			"more processes than are followed at a time (4,096), or no answer in time; "
 			"run fewer at once",
@@ -82,10 +80,11 @@ const char *native_unfollowed_words(enum engine_unfollowed why)
 					   "raise RLIMIT_AS (ulimit -v)",
 		[ENGINE_UNFOLLOWED_DESCRIPTORS] =
 			"it can have no descriptor more; raise RLIMIT_NOFILE (ulimit -n)",
-		[ENGINE_UNFOLLOWED_FILTER] = "it has a seccomp filter; trail/step/ records it",
+		[ENGINE_UNFOLLOWED_FILTER] =
+			"it has a seccomp filter; record it by itself: trail/pt/, -p PID",
 		[ENGINE_UNFOLLOWED_CLOSED] =
 			"it may not be traced (PR_SET_DUMPABLE, another tracer); record as root",
-		[ENGINE_UNFOLLOWED_VFORKED] = "a child of vfork(2) made it; trail/step/ records it",
+		[ENGINE_UNFOLLOWED_VFORKED] = "a child of vfork(2) made it; record it by itself: -p PID",
 		[ENGINE_UNFOLLOWED_LATE] = "it or its parent ended first, or no answer came in time; "
 					   "record with less load",
 	};

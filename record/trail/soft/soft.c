@@ -240,6 +240,7 @@ static void note_figures(struct soft *soft)
 	result->unfollowed = soft->follow.unfollowed;
 	result->privileged = soft->follow.privileged;
 	result->natives = soft->follow.natives;
+	result->is_foreign = soft->follow.processes[0].is_foreign;
 	if (!result->detail[0] && result->lost_threads)
 		snprintf(result->detail, sizeof(result->detail),
 			 "%u threads found no room to be recorded", result->lost_threads);

@@ -4,7 +4,7 @@
  * logs its blocks (engine/, abi/engine.h); this part reads the log.
  *
  * ptrace(2) is used only while the engine enters the process. When the tool ends, the process
- * continues. All calls come from one thread. The functions are those of step.h, with the same
+ * continues. All calls come from one thread. The functions are those of tracing.h, with the same
  * promises.
  */
 #ifndef RECORD_TRAIL_SOFT_SOFT_H
@@ -41,17 +41,19 @@ struct soft_result {
 	int is_over;	       /* the program has ended */
 	int status;	       /* then: as wait(2) has it; 0 where that is unknown */
 	pid_t killed_tid;      /* the thread whose signal killed it; 0: not known */
+	int is_foreign;	       /* it executed a program that is not x86-64 */
 	char detail[160];      /* of what was recorded with losses, or "" */
 };
 
 /*
- * As step_take(), the other end having called soft_become() (soft_launch.h). detail[bytes]: more
- * about an error, or "".
+ * Take a program that is another process's child: that process forks one that calls soft_become()
+ * (soft_launch.h) with one end of a socket pair (SOCK_STREAM), and does not return; the other end
+ * is `gate`. It is not closed here. detail[bytes]: more about an error, or "".
  */
 int soft_take(struct soft **soft, struct trail_sink *sink, const struct soft_options *options,
 	      pid_t pid, int gate, char *detail, size_t bytes);
 
-/* The same for a running process: all its threads are stopped then, as by step_attach(). */
+/* The same for a running process: all its threads are stopped then. */
 int soft_attach(struct soft **soft, struct trail_sink *sink, const struct soft_options *options,
 		pid_t pid, char *detail, size_t bytes);
 

@@ -2,7 +2,7 @@
 #include "record/trail/soft/soft_asked.h"
 
 #include "base/maps.h"
-#include "record/trail/step/rights.h"
+#include "record/trail/privileges.h"
 #include "target/process/target.h"
 
 #include <dirent.h>
@@ -34,7 +34,7 @@ int asked_gains(const struct engine_channel *head, pid_t tid)
 		.r8 = exec.arguments[4],
 	};
 
-	return rights_gained(tid, &regs);
+	return privileges_gained(tid, &regs);
 }
 
 int asked_has_gained(pid_t pid)

@@ -4,7 +4,7 @@
 #include "record/trail/soft/soft_asked.h"
 #include "record/trail/soft/native.h"
 #include "record/trail/soft/soft_ended.h"
-#include "record/trail/step/rights.h"
+#include "record/trail/privileges.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 
@@ -367,7 +367,7 @@ int soft_children_calls_untraced(struct soft_follow *follow, const struct soft_p
 	if (regs.orig_rax == SYS_ptrace && regs.rdi == PTRACE_TRACEME)
 		native_note(&follow->natives, ENGINE_NATIVE_TRACED, process->pid,
 			    ticks_monotonic_ns() - follow->began_ns);
-	else if (rights_gained(process->traced, &regs))
+	else if (privileges_gained(process->traced, &regs))
 		follow->privileged++;
 	else
 		return 0;

@@ -7,7 +7,7 @@
 #include "record/trail/soft/soft_launch.h"
 #include "record/trail/soft/soft_stopped.h"
 #include "record/trail/soft/soft_traced.h"
-#include "record/trail/step/rights.h"
+#include "record/trail/privileges.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 
@@ -57,7 +57,7 @@ int soft_follow_init(struct soft_follow *follow, const struct soft_control *cont
 	follow->processes[0] = (struct soft_process){
 		.end_fd = -1, .channel = channel, .reader = reader, .is_entered = 1
 	};
-	if (rights_must_be_named())
+	if (privileges_must_be_named())
 		control->page->tracer = (uint32_t)getpid();
 	return 0;
 }

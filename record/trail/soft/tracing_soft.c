@@ -72,17 +72,18 @@ static int fetch(struct tracing *tracing)
 	return soft_fetch(tracing->soft);
 }
 
-static void result(struct tracing *tracing, struct step_result *result, char *detail)
+static void result(struct tracing *tracing, struct tracing_result *result, char *detail)
 {
 	struct soft_result from;
 
 	soft_result(tracing->soft, &from);
-	*result = (struct step_result){ .blocks = from.blocks,
-					.words = from.words,
-					.overwritten = from.overwritten,
-					.unfollowed = from.unfollowed,
-					.privileged = from.privileged,
-					.natives = from.natives };
+	*result = (struct tracing_result){ .blocks = from.blocks,
+					   .words = from.words,
+					   .overwritten = from.overwritten,
+					   .unfollowed = from.unfollowed,
+					   .privileged = from.privileged,
+					   .natives = from.natives,
+					   .is_foreign = from.is_foreign };
 	if (from.is_over)
 		tracing_ended(result, from.killed_tid ? from.killed_tid : tracing->pid,
 			      from.status);

@@ -59,7 +59,7 @@ static int is_frozen(const struct wire_out *out)
 	return __atomic_load_n(&out->is_frozen, __ATOMIC_RELAXED);
 }
 
-/* Output waits in the buffer, then in the socket; then the stepper waits. */
+/* Output waits in the buffer, then in the socket; then the tracer waits. */
 static int is_full(const struct wire_out *out)
 {
 	return !out->error && !out->takes_all && !is_frozen(out) && out->to->calls->is_full &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/trail/hardware/pt.h"
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 #include "record/trail/testing/pt_back.h"
 #include "record/trail/testing/pt_encode.h"
 #include "record/trail/testing/sink.h"

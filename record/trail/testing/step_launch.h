@@ -4,7 +4,7 @@
 #define RECORD_TRAIL_TESTING_STEP_LAUNCH_H
 
 #include "record/trail/launch_gate.h"
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 
 #include <unistd.h>
 

@@ -17,7 +17,7 @@ int sample_steps(char folder[64], char *const argv[])
 {
 	struct trace_writer *writer;
 	struct trail_files files;
-	struct step_result result;
+	struct tracing_result result;
 	struct step *step;
 	int err;
 

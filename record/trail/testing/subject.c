@@ -2,6 +2,7 @@
 #include "record/trail/testing/subject.h"
 
 #include "base/testing/await.h"
+#include "record/trail/origin_calls.h"
 #include "target/code/file.h"
 #include "target/code/symbol.h"
 
@@ -9,13 +10,29 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <waymark/error.h>
 
+static const char no_engine[] = "/nowhere";
+
 /* By single steps, where nothing else is said. */
-__attribute__((constructor)) static void by_steps(void)
+__attribute__((constructor)) static void engine_hide(void)
 {
-	setenv("WAYMARK_ENGINE", "/nowhere", 1);
+	setenv("WAYMARK_ENGINE", no_engine, 1);
+}
+
+const struct wm_trail_options *subject_by_steps(const struct wm_trail_options *options)
+{
+	static struct wm_trail_options with;
+
+	if (strcmp(getenv("WAYMARK_ENGINE"), no_engine) != 0 || (options && options->origin))
+		return options;
+	with = options ? *options : (struct wm_trail_options)WM_TRAIL_OPTIONS_INIT;
+	if (!options)
+		with.flags = WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS;
+	with.origin = TRAIL_ORIGIN_ORACLE;
+	return &with;
 }
 
 struct wm_trail *trail;
@@ -34,7 +51,7 @@ void subject_launch_of(const char *program, const char *mode,
 		       const struct wm_trail_options *options)
 {
 	char *argv[] = { (char *)program, (char *)mode, NULL };
-	int pid = wm_trail_launch(&trail, argv, options);
+	int pid = wm_trail_launch(&trail, argv, subject_by_steps(options));
 
 	cr_assert_gt(pid, 0, "%s: %s", wm_error_text(pid), wm_trail_detail(NULL));
 	child = pid;

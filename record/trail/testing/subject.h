@@ -21,7 +21,13 @@ extern pid_t child;	       /* of the test, ended by subject_end() */
 
 void subject_end(void);
 
-/* Start a program in a mode; options may be NULL. subject_launch(): trails.S. */
+/*
+ * The options, or the default ones, with the oracle (testing/step/step.h) if they name no origin
+ * and the test has no engine. Static, until the next call.
+ */
+const struct wm_trail_options *subject_by_steps(const struct wm_trail_options *options);
+
+/* Start a program in a mode, subject_by_steps(); options may be NULL. subject_launch(): trails.S. */
 void subject_launch_of(const char *program, const char *mode,
 		       const struct wm_trail_options *options);
 void subject_launch(const char *mode, const struct wm_trail_options *options);

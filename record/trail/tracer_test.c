@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The stepper is another process: what it starts with, and how it ends. */
+/* The tracer is another process: what it starts with, and how it ends. */
 #include "base/testing/await.h"
-#include "record/trail/step/stepper.h"
+#include "record/trail/tracer.h"
 #include "record/trail/testing/sink.h"
 
 #include <criterion/criterion.h>
@@ -9,28 +9,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-TestSuite(stepper, .timeout = 120);
+TestSuite(tracer, .timeout = 120);
 
 /* To its end; its status as wait(2) has it. */
 static int stepped(struct sample_sink *sink, const char *mode)
 {
 	char *argv[] = { PROGRAM, (char *)mode, NULL };
-	struct tracing_how how = { .origin = ORIGIN_STEP };
-	struct stepper stepper;
-	int err = stepper_launch(&stepper, &sink->sink, &how, argv[0], argv), status = 0;
+	struct tracing_how how = { .origin = ORIGIN_ORACLE };
+	struct tracer tracer;
+	int err = tracer_launch(&tracer, &sink->sink, &how, argv[0], argv), status = 0;
 
 	if (err)
 		return err;
-	stepper_go(&stepper);
-	cr_assert(AWAIT(stepper_pump(&stepper) <= 0));
-	err = stepper_stop(&stepper);
-	if (waitpid(stepper.pid, &status, 0) != stepper.pid)
+	tracer_go(&tracer);
+	cr_assert(AWAIT(tracer_pump(&tracer) <= 0));
+	err = tracer_stop(&tracer);
+	if (waitpid(tracer.pid, &status, 0) != tracer.pid)
 		return -1;
 	return err ? err : status;
 }
 
 /* The sockets then have the numbers of the standard streams. */
-Test(stepper, steps_for_one_whose_standard_streams_are_closed)
+Test(tracer, steps_for_one_whose_standard_streams_are_closed)
 {
 	struct sample_sink sink;
 	int kept[3], status;

@@ -3,8 +3,7 @@
  * Programs that gain privileges as they are executed, by the setuid or setgid bit or by file
  * capabilities: the kernel does not grant them if the tracer lacks CAP_SYS_PTRACE.
  */
-#include "record/trail/step/rights.h"
-#include "record/trail/step/step_own.h"
+#include "record/trail/privileges.h"
 #include "target/process/program.h"
 #include "target/process/target.h"
 
@@ -16,8 +15,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#define TRACED_GO_MS 2000
 
 /* A text of the process's, as much of it as there is. Whether it ends. */
 static int text_read(pid_t tid, uint64_t at, char *text, size_t bytes)
@@ -57,7 +54,7 @@ static int file_of(pid_t tid, const struct user_regs_struct *regs, char *path, s
 	return used > 0 && (size_t)used < bytes;
 }
 
-int rights_gained(pid_t tid, const struct user_regs_struct *regs)
+int privileges_gained(pid_t tid, const struct user_regs_struct *regs)
 {
 	char path[2 * PATH_MAX];
 
@@ -68,7 +65,7 @@ int rights_gained(pid_t tid, const struct user_regs_struct *regs)
 	       file_of(tid, regs, path, sizeof(path)) && program_gains_rights(path);
 }
 
-int rights_must_be_named(void)
+int privileges_must_be_named(void)
 {
 	char scope = '0';
 	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
@@ -79,16 +76,4 @@ int rights_must_be_named(void)
 		scope = '0';
 	close(fd);
 	return scope == '1';
-}
-
-int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs)
-{
-	return rights_gained(thread->tid, regs);
-}
-
-void step_let_gain(struct step *step)
-{
-	step->root->result.privileged++;
-	step->is_let_go = 1;
-	step_process_let_go(step, TRACED_GO_MS);
 }

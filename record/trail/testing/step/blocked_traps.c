@@ -13,7 +13,7 @@
  * (rt_tgsigqueueinfo(2)). We send such a signal with our own pid and code, and correct them when a
  * handler or sigwaitinfo() is to see them. Only signalfd(2) shows ours.
  */
-#include "record/trail/step/step_own.h"
+#include "record/trail/testing/step/step_own.h"
 
 #include <signal.h>
 #include <sys/syscall.h>

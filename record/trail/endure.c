@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/step/endure.h"
+#include "record/trail/endure.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 
 #include "abi/control.h"
-#include "record/trail/step/step_own.h"
+#include "record/trail/testing/step/step_own.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 
@@ -326,7 +326,6 @@ static void on_call(struct step *step, struct step_thread *thread, struct user_r
 		step_ran(step, thread, regs->rip);
 		made_syscall(step, thread, regs);
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
-		step_watch_end(thread);
 		ptrace(PTRACE_DETACH, thread->tid, 0,
 		       0); /* of its process others are still stepped */
 		step_thread_remove(step, thread);
@@ -396,8 +395,6 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	else if (thread->is_begun && thread->insn.traits & STEP_HIDES)
 		thread->is_native = 1; /* the system call was hidden */
 	step_event(step, thread, TRAIL_EXEC, regs->rip, 0, 0);
-	step->watches.count = 0; /* of the program before */
-	thread->is_watched = 0;
 	tell_name(step, thread);
 	step_failed(step, modules_note(&step->modules, step->pid));
 	if (!is_long_mode(regs)) {
@@ -448,7 +445,6 @@ static void on_first(struct step *step, struct step_thread *thread, struct user_
 		     int signal)
 {
 	thread->is_begun = 1;
-	step_watch_begin(step, thread);
 	thread->has_own_flag = !!(regs->eflags & TRAP_FLAG);
 	step_hide_mask(thread);
 	let_go(step, thread, regs, regs->rip - (has_to_restart(regs) ? SYSCALL_BYTES : 0), signal);

@@ -16,7 +16,7 @@
  * If the program ignores SIGTRAP, the first step resets that in the kernel, too: this file drops
  * what is sent, and sigaction() reports SIG_IGN.
  */
-#include "record/trail/step/step_own.h"
+#include "record/trail/testing/step/step_own.h"
 #include "target/process/target.h"
 
 #include <signal.h>

@@ -7,7 +7,7 @@
  * further would undo it.
  */
 #include "base/maps.h"
-#include "record/trail/step/step_own.h"
+#include "record/trail/testing/step/step_own.h"
 #include "target/process/remote_thread.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
@@ -141,23 +141,11 @@ void step_await_children(const struct step *step, const struct step_thread *thre
 	ptrace(PTRACE_SETOPTIONS, thread->tid, 0, options);
 }
 
-static void untrapped(struct step *step, struct step_thread *thread, int err)
-{
-	int *is_told = thread->is_stranger ? &thread->is_untrapped : &step->is_untrapped;
-
-	if (!err || *is_told)
-		return;
-	*is_told = 1;
-	step->root->result.untrapped++;
-	step->root->result.trap_error = err;
-}
-
 int step_release(struct step *step, struct step_thread *thread, int signal)
 {
 	int is_ignored = thread->is_stranger ? thread->ignores_trap : step->is_trap_ignored;
 	int is_done = 0, err = 0;
 
-	step_watch_end(thread);
 	if (is_ignored && signal == SIGTRAP)
 		signal = 0;
 	/* a filter may end it for a call that it does not make itself */
@@ -165,14 +153,11 @@ int step_release(struct step *step, struct step_thread *thread, int signal)
 		err = -WM_E_SECCOMP;
 	if (!is_ignored || err || (step->is_put_back && !thread->is_stranger)) {
 		ptrace(PTRACE_DETACH, thread->tid, 0, signal);
-		untrapped(step, thread, err);
 		return 0;
 	}
 	err = ignore_again(thread->tid, signal, &is_done);
 	if (is_done)
 		step->is_put_back |= !thread->is_stranger;
-	else if (err != -ESRCH)
-		untrapped(step, thread, err);
 	thread->is_stopped = err != -ETIMEDOUT;
 	return err == -ETIMEDOUT ? err : 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/step/stepper.h"
+#include "record/trail/tracer.h"
 
 #include "record/trail/launch_gate.h"
 #include "record/trail/soft/soft_launch.h"
 #include "record/trail/soft/soft_leave.h"
-#include "record/trail/step/endure.h"
+#include "record/trail/endure.h"
 #include "target/process/ticks.h"
 
 #include <errno.h>
@@ -35,15 +35,15 @@ enum { ORDER_GO = 'g', ORDER_FETCH = 'f', ORDER_DISCARD = 'd' };
 enum asked { ASKED_NOTHING, ASKED_FETCH, ASKED_END, ASKED_DISCARD };
 
 /* What the process says of itself. */
-struct stepper_note {
+struct tracer_note {
 	int32_t what;
 	int32_t error;
 	int32_t left; /* threads */
-	struct step_result result;
+	struct tracing_result result;
 	char detail[TRACING_DETAIL_BYTES];
 };
 
-_Static_assert(sizeof(struct stepper_note) <= WIRE_NOTE_MAX, "it is sent as one");
+_Static_assert(sizeof(struct tracer_note) <= WIRE_NOTE_MAX, "it is sent as one");
 
 /* ---- in that process ---- */
 
@@ -141,13 +141,13 @@ static int await_go(const struct wire_in *in)
 	       byte == ORDER_GO;
 }
 
-static void report(struct wire_in *in, const struct stepper_note *note)
+static void report(struct wire_in *in, const struct tracer_note *note)
 {
 	wire_in_note(in, note, sizeof(*note));
 }
 
 /* Report by its name a requested module that no process had. */
-static void tell_missing(struct stepper_note *note, const struct only *only)
+static void tell_missing(struct tracer_note *note, const struct only *only)
 {
 	size_t used = strlen(note->detail);
 	char names[160];
@@ -163,7 +163,7 @@ static void tell_missing(struct stepper_note *note, const struct only *only)
 
 static int fetch(const struct tracing_calls *calls, struct tracing *tracing, struct wire_in *in)
 {
-	const struct stepper_note note = { .what = FETCHED };
+	const struct tracer_note note = { .what = FETCHED };
 	int err = calls->fetch ? calls->fetch(tracing) : 0;
 
 	if (!err)
@@ -174,7 +174,7 @@ static int fetch(const struct tracing_calls *calls, struct tracing *tracing, str
 static void follow(const struct tracing_calls *calls, struct tracing *tracing, struct wire_in *in,
 		   const struct only *only)
 {
-	struct stepper_note note = { .what = OVER };
+	struct tracer_note note = { .what = OVER };
 	enum asked what = ASKED_NOTHING;
 	int more = await_go(in), err;
 
@@ -220,7 +220,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 		  pid_t owner, int by_first)
 {
 	const struct tracing_calls *calls = tracing_calls_of(how->origin);
-	struct stepper_note note = { .what = STARTED };
+	struct tracer_note note = { .what = STARTED };
 	struct tracing *tracing = NULL;
 	struct trail_sink *sink;
 	struct only *only = NULL;
@@ -232,7 +232,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
 	owner_watch(owner, by_first);
-	prctl(PR_SET_NAME, "waymark-step");
+	prctl(PR_SET_NAME, "waymark-tracer");
 	endure();
 	own = above_standard(fd);
 	gate = above_standard(gate);
@@ -269,207 +269,206 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 
 static void on_note(void *data, const void *bytes, size_t count)
 {
-	struct stepper *stepper = data;
-	struct stepper_note note;
+	struct tracer *tracer = data;
+	struct tracer_note note;
 
 	if (count != sizeof(note))
 		return;
 	memcpy(&note, bytes, sizeof(note));
 	if (note.what == FETCHED) {
-		stepper->fetched++;
+		tracer->fetched++;
 		return;
 	}
-	stepper->has_started |= note.what == STARTED;
-	stepper->is_over |= note.what == OVER;
-	stepper->result = note.result;
-	stepper->left = note.left;
-	memcpy(stepper->detail, note.detail, sizeof(stepper->detail));
-	stepper->detail[sizeof(stepper->detail) - 1] = '\0';
-	if (!stepper->error && note.error < 0)
-		stepper->error = note.error;
+	tracer->has_started |= note.what == STARTED;
+	tracer->is_over |= note.what == OVER;
+	tracer->result = note.result;
+	tracer->left = note.left;
+	memcpy(tracer->detail, note.detail, sizeof(tracer->detail));
+	tracer->detail[sizeof(tracer->detail) - 1] = '\0';
+	if (!tracer->error && note.error < 0)
+		tracer->error = note.error;
 }
 
-static void reap(struct stepper *stepper)
+static void reap(struct tracer *tracer)
 {
 	/*
 	 * one that still waits to let a thread go is left to that, and is init's to reap, or ours
 	 * when it is done
 	 */
-	if (stepper->process > 0)
-		waitpid(stepper->process, NULL, stepper->left ? WNOHANG : 0);
-	stepper->process = 0;
+	if (tracer->process > 0)
+		waitpid(tracer->process, NULL, tracer->left ? WNOHANG : 0);
+	tracer->process = 0;
 }
 
-static void release(struct stepper *stepper)
+static void release(struct tracer *tracer)
 {
-	wire_out_release(&stepper->wire);
-	if (stepper->fd >= 0)
-		close(stepper->fd);
-	stepper->fd = -1;
-	reap(stepper);
+	wire_out_release(&tracer->wire);
+	if (tracer->fd >= 0)
+		close(tracer->fd);
+	tracer->fd = -1;
+	reap(tracer);
 }
 
-static int begin(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+static int begin(struct tracer *tracer, struct trail_sink *sink, const struct tracing_how *how,
 		 int gate, pid_t only)
 {
 	pid_t owner = getpid();
 	int by_first = owner == gettid();
 	int ends[2];
 
-	stepper->start_end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
-	stepper->fd = -1;
+	tracer->start_end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
+	tracer->fd = -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return stepper->error = -errno;
-	stepper->process = fork();
-	if (!stepper->process)
-		serve(ends[1], how, stepper->pid, gate, only, owner, by_first);
+		return tracer->error = -errno;
+	tracer->process = fork();
+	if (!tracer->process)
+		serve(ends[1], how, tracer->pid, gate, only, owner, by_first);
 	close(ends[1]);
-	stepper->fd = ends[0];
-	wire_out_init(&stepper->wire, ends[0], sink);
-	stepper->wire.on_note = on_note;
-	stepper->wire.data = stepper;
-	if (stepper->process < 0) {
-		stepper->error = -errno;
-		release(stepper);
+	tracer->fd = ends[0];
+	wire_out_init(&tracer->wire, ends[0], sink);
+	tracer->wire.on_note = on_note;
+	tracer->wire.data = tracer;
+	if (tracer->process < 0) {
+		tracer->error = -errno;
+		release(tracer);
 	}
-	return stepper->error;
+	return tracer->error;
 }
 
-static int await_start(struct stepper *stepper, int timeout_ms)
+static int await_start(struct tracer *tracer, int timeout_ms)
 {
-	int got = stepper->has_started ? 1 : wire_out_take(&stepper->wire, timeout_ms);
+	int got = tracer->has_started ? 1 : wire_out_take(&tracer->wire, timeout_ms);
 
-	if (!stepper->error && got <= 0 && !stepper->has_started)
-		stepper->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
-	if (!stepper->error)
-		stepper->error = stepper->wire.error;
-	if (!stepper->error && !stepper->has_started &&
-	    ticks_monotonic_ns() > stepper->start_end_ns)
-		stepper->error = -ETIMEDOUT;
-	if (stepper->error)
-		release(stepper);
-	return stepper->error ? stepper->error : !stepper->has_started;
+	if (!tracer->error && got <= 0 && !tracer->has_started)
+		tracer->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
+	if (!tracer->error)
+		tracer->error = tracer->wire.error;
+	if (!tracer->error && !tracer->has_started && ticks_monotonic_ns() > tracer->start_end_ns)
+		tracer->error = -ETIMEDOUT;
+	if (tracer->error)
+		release(tracer);
+	return tracer->error ? tracer->error : !tracer->has_started;
 }
 
-static int start(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+static int start(struct tracer *tracer, struct trail_sink *sink, const struct tracing_how *how,
 		 int gate, pid_t only)
 {
-	int err = begin(stepper, sink, how, gate, only), more = 1;
+	int err = begin(tracer, sink, how, gate, only), more = 1;
 
 	while (!err && more > 0)
-		more = await_start(stepper, TAKE_MS);
+		more = await_start(tracer, TAKE_MS);
 	return err ? err : more;
 }
 
-int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
-		   const char *path, char *const argv[])
+int tracer_launch(struct tracer *tracer, struct trail_sink *sink, const struct tracing_how *how,
+		  const char *path, char *const argv[])
 {
 	int gate, err;
 
-	*stepper = (struct stepper){ .fd = -1 };
-	stepper->pid = gate_fork(&gate, how->origin == ORIGIN_SOFT ? soft_become : gate_become,
-				 path, argv, how->environment);
-	if (stepper->pid < 0)
-		return stepper->pid;
-	err = start(stepper, sink, how, gate, 0);
+	*tracer = (struct tracer){ .fd = -1 };
+	tracer->pid = gate_fork(&gate, how->origin == ORIGIN_SOFT ? soft_become : gate_become, path,
+				argv, how->environment);
+	if (tracer->pid < 0)
+		return tracer->pid;
+	err = start(tracer, sink, how, gate, 0);
 	close(gate);
 	/* it has ended by itself if the gate was never opened, or it was ended */
 	if (err) {
-		kill(stepper->pid, SIGKILL);
-		while (waitpid(stepper->pid, NULL, 0) < 0 && errno == EINTR)
+		kill(tracer->pid, SIGKILL);
+		while (waitpid(tracer->pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	}
 	return err;
 }
 
-int stepper_attach(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
-		   pid_t pid, pid_t only)
+int tracer_attach(struct tracer *tracer, struct trail_sink *sink, const struct tracing_how *how,
+		  pid_t pid, pid_t only)
 {
-	*stepper = (struct stepper){ .pid = pid, .fd = -1 };
-	return start(stepper, sink, how, -1, only);
+	*tracer = (struct tracer){ .pid = pid, .fd = -1 };
+	return start(tracer, sink, how, -1, only);
 }
 
-int stepper_attach_begin(struct stepper *stepper, struct trail_sink *sink,
-			 const struct tracing_how *how, pid_t pid)
+int tracer_attach_begin(struct tracer *tracer, struct trail_sink *sink,
+			const struct tracing_how *how, pid_t pid)
 {
-	*stepper = (struct stepper){ .pid = pid, .fd = -1 };
-	return begin(stepper, sink, how, -1, 0);
+	*tracer = (struct tracer){ .pid = pid, .fd = -1 };
+	return begin(tracer, sink, how, -1, 0);
 }
 
-int stepper_attach_look(struct stepper *stepper)
+int tracer_attach_look(struct tracer *tracer)
 {
-	return await_start(stepper, 0);
+	return await_start(tracer, 0);
 }
 
 /* Whether it could be sent. */
-static int order(const struct stepper *stepper, char byte)
+static int order(const struct tracer *tracer, char byte)
 {
-	return send(stepper->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+	return send(tracer->fd, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
 }
 
-void stepper_go(struct stepper *stepper)
+void tracer_go(struct tracer *tracer)
 {
-	order(stepper, ORDER_GO);
+	order(tracer, ORDER_GO);
 }
 
-int stepper_fetch(struct stepper *stepper)
+int tracer_fetch(struct tracer *tracer)
 {
-	return order(stepper, ORDER_FETCH);
+	return order(tracer, ORDER_FETCH);
 }
 
-void stepper_discard(struct stepper *stepper)
+void tracer_discard(struct tracer *tracer)
 {
-	__atomic_store_n(&stepper->wire.is_frozen, 1, __ATOMIC_RELAXED);
-	order(stepper, ORDER_DISCARD);
+	__atomic_store_n(&tracer->wire.is_frozen, 1, __ATOMIC_RELAXED);
+	order(tracer, ORDER_DISCARD);
 }
 
 /* 1, 0, or what became wrong. */
-static int tracee_take(struct stepper *stepper, int timeout_ms)
+static int tracee_take(struct tracer *tracer, int timeout_ms)
 {
-	int got = stepper->is_over ? 0 : wire_out_take(&stepper->wire, timeout_ms);
+	int got = tracer->is_over ? 0 : wire_out_take(&tracer->wire, timeout_ms);
 
-	if (!stepper->error && got <= 0 && !stepper->is_over)
-		stepper->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
-	if (!stepper->error)
-		stepper->error = stepper->wire.error;
-	return stepper->error ? stepper->error : !stepper->is_over;
+	if (!tracer->error && got <= 0 && !tracer->is_over)
+		tracer->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
+	if (!tracer->error)
+		tracer->error = tracer->wire.error;
+	return tracer->error ? tracer->error : !tracer->is_over;
 }
 
-int stepper_pump(struct stepper *stepper)
+int tracer_pump(struct tracer *tracer)
 {
-	return tracee_take(stepper, 0);
+	return tracee_take(tracer, 0);
 }
 
-void stepper_ask(struct stepper *stepper)
+void tracer_ask(struct tracer *tracer)
 {
-	stepper->wire.takes_all = 1;
-	if (stepper->fd >= 0 && !stepper->is_over)
-		shutdown(stepper->fd, SHUT_WR);
+	tracer->wire.takes_all = 1;
+	if (tracer->fd >= 0 && !tracer->is_over)
+		shutdown(tracer->fd, SHUT_WR);
 }
 
-int stepper_take_rest(struct stepper *stepper)
+int tracer_take_rest(struct tracer *tracer)
 {
-	return stepper->fd >= 0 && !stepper->is_over && wire_out_take(&stepper->wire, 0) > 0 &&
-	       !stepper->is_over;
+	return tracer->fd >= 0 && !tracer->is_over && wire_out_take(&tracer->wire, 0) > 0 &&
+	       !tracer->is_over;
 }
 
-int stepper_stop(struct stepper *stepper)
+int tracer_stop(struct tracer *tracer)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + STOP_MS * UINT64_C(1000000);
 
-	stepper_ask(stepper);
-	if (stepper->fd >= 0 && !stepper->is_over) {
+	tracer_ask(tracer);
+	if (tracer->fd >= 0 && !tracer->is_over) {
 		/* also what comes after an error of the sink: else it would wait for room */
-		while (!stepper->is_over && wire_out_take(&stepper->wire, TAKE_MS) > 0 &&
+		while (!tracer->is_over && wire_out_take(&tracer->wire, TAKE_MS) > 0 &&
 		       ticks_monotonic_ns() < end_ns)
 			;
-		tracee_take(stepper, 0);
+		tracee_take(tracer, 0);
 	}
-	if (!stepper->is_over && stepper->process > 0 && stepper->fd >= 0) {
+	if (!tracer->is_over && tracer->process > 0 && tracer->fd >= 0) {
 		/* it sees that we are gone */
-		shutdown(stepper->fd, SHUT_RDWR);
-		stepper->process = 0;
+		shutdown(tracer->fd, SHUT_RDWR);
+		tracer->process = 0;
 	}
-	release(stepper);
-	return stepper->error ? stepper->error : stepper->wire.error;
+	release(tracer);
+	return tracer->error ? tracer->error : tracer->wire.error;
 }

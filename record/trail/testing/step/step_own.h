@@ -5,11 +5,11 @@
  *
  * A process that is followed is a step as well, in the list of the first one, its root.
  */
-#ifndef RECORD_TRAIL_STEP_STEP_OWN_H
-#define RECORD_TRAIL_STEP_STEP_OWN_H
+#ifndef RECORD_TRAIL_TESTING_STEP_STEP_OWN_H
+#define RECORD_TRAIL_TESTING_STEP_STEP_OWN_H
 
 #include "record/trail/modules.h"
-#include "record/trail/step/step.h"
+#include "record/trail/testing/step/step.h"
 #include "target/code/block.h"
 
 #include <signal.h>
@@ -38,7 +38,6 @@ struct step_thread {
 	/* no thread of the process, or no longer stepped: to be let go as soon as it stops */
 	int is_stranger;
 	int ignores_trap; /* a stranger: who made it ignores SIGTRAP */
-	int is_untrapped; /* a stranger: it no longer ignores SIGTRAP, which was counted */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
 	uint64_t at, rax, rsp;
 	uint8_t code[STEP_CODE_MAX];
@@ -55,7 +54,6 @@ struct step_thread {
 	int is_native;	      /* what runs can't be decoded, so there will be a gap */
 	int has_own_flag;     /* the trap flag is the program's own */
 	int is_trap_blocked;  /* the program blocks SIGTRAP */
-	int is_watched;	      /* its debug registers have the watched places */
 	int is_mask_shown;    /* and so does its thread, at the moment */
 	int has_trap_pending; /* it was sent one meanwhile */
 	siginfo_t held;	      /* that one, or the one before; no signal: none yet */
@@ -77,15 +75,13 @@ struct step {
 	int is_single;	     /* of one thread alone */
 	int is_trap_ignored; /* the program ignores SIGTRAP */
 	int is_put_back;     /* and does so again, as all its threads are stopped */
-	int is_untrapped;    /* it no longer ignores SIGTRAP, which was counted */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	int is_trap_dropped;	/* the root's: the machine has dropped a trap, in any process */
 	int simulates_drop;	/* the root's: SIMULATED_STEP_TRAP */
 	struct modules modules;
-	struct step_watches watches;
 	struct step_thread *threads;
-	struct step_result result;
+	struct tracing_result result;
 	int error; /* the root's, of all */
 };
 
@@ -144,8 +140,7 @@ int step_entered(struct step *step, struct step_thread *thread, struct user_regs
 /* ---- trap_cause.c; thread is stopped ---- */
 
 /*
- * The signal of a stop that is the program's own, or a watch's hit, where it has stopped for
- * SIGTRAP; or 0.
+ * The signal of a stop that is the program's own, where it has stopped for SIGTRAP; or 0.
  */
 int step_own_trap(const struct step *step, const struct step_thread *thread);
 
@@ -158,10 +153,6 @@ int step_is_probed(const struct step *step, const struct step_thread *thread,
 
 /* Stopped for a hit that comes before the instruction, as of who runs it. */
 int step_is_before(const struct step_thread *thread, const siginfo_t *info, uint64_t rip);
-
-/* From its first stop on it has the watched places in its registers, until it is let go. */
-void step_watch_begin(const struct step *step, struct step_thread *thread);
-void step_watch_end(struct step_thread *thread);
 
 /* ---- conceal.c; thread is stopped ---- */
 

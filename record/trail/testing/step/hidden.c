@@ -19,7 +19,7 @@
  * Until a trap is dropped, nothing shows that the machine drops traps. So a stop right behind the
  * first instruction then means that its trap came, although a branch to itself could end there too.
  */
-#include "record/trail/step/step_own.h"
+#include "record/trail/testing/step/step_own.h"
 
 #include <errno.h>
 #include <signal.h>

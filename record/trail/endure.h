@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a process of Waymark that must not be killed while it traces (stepper.h): the program dies
+ * For a process of Waymark that must not be killed while it traces (tracer.h): the program dies
  * with it. It raises its limits as far as it may, and reports when it has nearly used up the one
  * whose end is SIGKILL: CPU time.
  */
-#ifndef RECORD_TRAIL_STEP_ENDURE_H
-#define RECORD_TRAIL_STEP_ENDURE_H
+#ifndef RECORD_TRAIL_ENDURE_H
+#define RECORD_TRAIL_ENDURE_H
 
 /*
  * For this process: raise soft limits to the hard ones, leave real-time scheduling, whose time is

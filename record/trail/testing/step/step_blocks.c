@@ -3,7 +3,7 @@
  * What a thread that is stepped runs, instruction by instruction, written down as blocks and
  * events.
  */
-#include "record/trail/step/step_own.h"
+#include "record/trail/testing/step/step_own.h"
 #include "target/process/ticks.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a step takes a process, and lets it go. */
 #include "record/trail/launch_gate.h"
-#include "record/trail/step/step_own.h"
+#include "record/trail/testing/step/step_own.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 #include "target/process/reach.h"

@@ -3,7 +3,8 @@
  * The processes that a stepped process makes: stepped through as well, or let go where there are
  * too many.
  */
-#include "record/trail/step/step_own.h"
+#include "record/trail/privileges.h"
+#include "record/trail/testing/step/step_own.h"
 #include "target/process/target.h"
 
 #include <dirent.h>
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define TRACED_GO_MS 2000
 
 int step_follows(const struct step *step)
 {
@@ -128,7 +131,7 @@ void step_children_find(struct step *step, const struct step_thread *thread)
 
 void step_over(struct step *step)
 {
-	const struct step_result *result = &step->result;
+	const struct tracing_result *result = &step->result;
 	struct sink_ending ending = { .is_over = step->has_status,
 				      .status = result->status,
 				      .killed_tid = result->killed_tid,
@@ -152,11 +155,23 @@ void step_over(struct step *step)
 	free(step);
 }
 
-void step_result(const struct step *step, struct step_result *result)
+void step_result(const struct step *step, struct tracing_result *result)
 {
 	*result = step->result;
 	for (const struct step *child = step->children; child; child = child->next) {
 		result->instructions += child->result.instructions;
 		result->blocks += child->result.blocks;
 	}
+}
+
+int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs)
+{
+	return privileges_gained(thread->tid, regs);
+}
+
+void step_let_gain(struct step *step)
+{
+	step->root->result.privileged++;
+	step->is_let_go = 1;
+	step_process_let_go(step, TRACED_GO_MS);
 }
