@@ -11,13 +11,9 @@
 
 static void print_damage(const struct trace_damage *damage)
 {
-	if (!strcmp(damage->file, "metadata"))
-		complain_words("  metadata, line %llu: %s", (unsigned long long)damage->offset,
-			       damage->what);
-	else
-		complain_words("  %s, byte %llu: %s; %llu bytes left out", damage->file,
-			       (unsigned long long)damage->offset, damage->what,
-			       (unsigned long long)damage->bytes);
+	complain_words("  %s, byte %llu: %s; %llu bytes left out", damage->file,
+		       (unsigned long long)damage->offset, damage->what,
+		       (unsigned long long)damage->bytes);
 	fputc('\n', stderr);
 }
 
@@ -40,9 +36,8 @@ int damage_complain(const struct trace_reader *reader, const char *dir)
 	if (reader->damages_ever > shown)
 		fprintf(stderr, "  and at %llu more places\n",
 			(unsigned long long)(reader->damages_ever - shown));
-	if (reader->meta.broken_line)
-		fputs("  another tool wrote or changed this trace: read it with babeltrace2\n",
-		      stderr);
+	if (reader->meta.is_broken)
+		fputs("  what other readers need may be whole: read it with babeltrace2\n", stderr);
 	else
 		fprintf(stderr,
 			"  for other readers, cut it clean with waymark report --repair %s\n", dir);

@@ -76,7 +76,7 @@ static void put_names(struct perfetto *perfetto)
 	const struct thread_names *names = &perfetto->format.names;
 
 	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
-		const struct tsdl_process *process = &reader->meta.processes[i];
+		const struct fact_process *process = &reader->meta.processes[i];
 
 		if (process->is_kernel)
 			put_name(perfetto, "process_name", CPUS_ID, CPUS_ID, "CPUs");

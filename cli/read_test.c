@@ -3,6 +3,7 @@
  * waymark report and waymark dump as commands: what they print, what they return.
  */
 #include "cli/command_test.h"
+#include "trace/facts.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
@@ -157,19 +158,26 @@ Test(report, says_what_is_damaged_and_repairs_it)
 	sample_folder_remove(dir);
 }
 
-Test(report, metadata_of_another_tool_is_not_repaired)
+Test(report, facts_that_make_no_sense_are_not_repaired)
 {
-	char path[128];
-	FILE *metadata;
+	static const unsigned char host[] = { EVENT_EXTENDED, FACT_HOST, 0, 0, 0 };
+	char path[128], bytes[4096], *at;
+	FILE *facts;
+	size_t count;
 
 	make_trace(0);
-	snprintf(path, sizeof(path), "%s/metadata", dir);
-	metadata = fopen(path, "a");
-	cr_assert(metadata);
-	fputs("stream { other = struct {} align(8); };\n", metadata);
-	fclose(metadata);
+	snprintf(path, sizeof(path), "%s/" FACTS_FILE, dir);
+	facts = fopen(path, "r+");
+	cr_assert(facts);
+	count = fread(bytes, 1, sizeof(bytes), facts);
+	at = memmem(bytes, count, host, sizeof(host));
+	cr_assert(at);
+	fseek(facts, at + 1 - bytes, SEEK_SET);
+	fputc(FACTS, facts);
+	fclose(facts);
 	cr_assert_eq(run("report %s"), 1);
-	expect("another tool wrote or changed this trace: read it with babeltrace2");
+	expect("an event that the facts lack");
+	expect("what other readers need may be whole: read it with babeltrace2");
 	cr_assert_not(strstr(printed, "--repair"));
 	cr_assert_eq(run("report --repair %s"), 1);
 	expect("this is no trace");

@@ -345,6 +345,7 @@ static void remove_trace(const char *dir, int had_dir)
 		return;
 	unlinkat(folder, "metadata", 0);
 	unlinkat(folder, INDEX_NAME, 0);
+	unlinkat(folder, FACTS_FILE, 0);
 	unlinkat(folder, KERNEL_NAMES_FILE, 0);
 	remove_processes(list, !had_dir);
 	if (!had_dir)

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static void put_processes(struct json *json, const struct tsdl *meta)
+static void put_processes(struct json *json, const struct facts *meta)
 {
 	json_open(json, "processes", '[');
 	for (uint32_t i = 0; i < meta->process_count; i++) {
-		const struct tsdl_process *process = &meta->processes[i];
+		const struct fact_process *process = &meta->processes[i];
 
 		json_open(json, NULL, '{');
 		json_number(json, "pid", process->pid);
@@ -158,12 +158,12 @@ static void put_trails(struct json *json, const struct report_trails *trails)
 	json_close(json, '}');
 }
 
-static void put_changes(struct json *json, const struct tsdl *meta)
+static void put_changes(struct json *json, const struct facts *meta)
 {
 	json_open(json, "changes", '[');
 	for (uint32_t i = 0; i < meta->process_count; i++)
 		for (size_t j = 0; j < meta->processes[i].change_count; j++) {
-			const struct tsdl_change *change = &meta->processes[i].changes[j];
+			const struct fact_change *change = &meta->processes[i].changes[j];
 
 			json_open(json, NULL, '{');
 			json_number(json, "pid", meta->processes[i].pid);
@@ -177,12 +177,12 @@ static void put_changes(struct json *json, const struct tsdl *meta)
 	json_close(json, ']');
 }
 
-static void put_foreign(struct json *json, const struct tsdl *meta)
+static void put_foreign(struct json *json, const struct facts *meta)
 {
 	json_open(json, "held", '[');
 	for (uint32_t i = 0; i < meta->process_count; i++)
 		for (size_t j = 0; j < meta->processes[i].foreign_count; j++) {
-			const struct tsdl_foreign *foreign = &meta->processes[i].foreign[j];
+			const struct fact_foreign *foreign = &meta->processes[i].foreign[j];
 
 			json_open(json, NULL, '{');
 			json_number(json, "pid", meta->processes[i].pid);
@@ -197,11 +197,11 @@ static void put_foreign(struct json *json, const struct tsdl *meta)
 	json_close(json, ']');
 }
 
-static void put_unrecorded(struct json *json, const struct tsdl *meta)
+static void put_unrecorded(struct json *json, const struct facts *meta)
 {
 	json_open(json, "unrecorded", '[');
 	for (size_t i = 0; i < meta->unrecorded_count; i++) {
-		const struct tsdl_unrecorded *one = &meta->unrecorded[i];
+		const struct fact_unrecorded *one = &meta->unrecorded[i];
 
 		json_open(json, NULL, '{');
 		json_string(json, "program", one->program ? one->program : "");

@@ -122,7 +122,7 @@ static void print_begin(uint64_t ns)
 static void print_header(const char *dir, const struct trace_reader *reader,
 			 const struct summary *summary)
 {
-	const struct tsdl *meta = &reader->meta;
+	const struct facts *meta = &reader->meta;
 	uint32_t count = meta->process_count, printed = 0;
 	char text[24];
 
@@ -356,7 +356,7 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 }
 
 /* Of watches, and within what time hits of them may be missing. */
-static void print_change(const struct tsdl_process *process, const struct tsdl_change *change,
+static void print_change(const struct fact_process *process, const struct fact_change *change,
 			 uint64_t begin_ns, const char *head)
 {
 	double since_s = ((double)change->begin_ns - (double)begin_ns) / 1e9;
@@ -371,7 +371,7 @@ static void print_change(const struct tsdl_process *process, const struct tsdl_c
 		       report_time((double)change->gap_ns, text));
 }
 
-static void print_changes(const struct tsdl *meta, uint64_t begin_ns)
+static void print_changes(const struct facts *meta, uint64_t begin_ns)
 {
 	uint64_t printed = 0, all = 0;
 
@@ -388,8 +388,8 @@ static void print_changes(const struct tsdl *meta, uint64_t begin_ns)
 }
 
 /* From when to when hits of a probe are missing. */
-static void print_one_foreign(const struct tsdl_process *process,
-			      const struct tsdl_foreign *foreign, uint64_t begin_ns,
+static void print_one_foreign(const struct fact_process *process,
+			      const struct fact_foreign *foreign, uint64_t begin_ns,
 			      const char *head)
 {
 	double from_s = ((double)foreign->begin_ns - (double)begin_ns) / 1e9;
@@ -403,7 +403,7 @@ static void print_one_foreign(const struct tsdl_process *process,
 	       process->pid);
 }
 
-static void print_foreign(const struct tsdl *meta, uint64_t begin_ns)
+static void print_foreign(const struct facts *meta, uint64_t begin_ns)
 {
 	uint64_t printed = 0, all = 0;
 
@@ -419,10 +419,10 @@ static void print_foreign(const struct tsdl *meta, uint64_t begin_ns)
 		printf("             and %llu more\n", (unsigned long long)(all - printed));
 }
 
-static void print_unrecorded(const struct tsdl *meta)
+static void print_unrecorded(const struct facts *meta)
 {
 	for (size_t i = 0; i < meta->unrecorded_count && i < CHANGES_SHOWN_MAX; i++) {
-		const struct tsdl_unrecorded *one = &meta->unrecorded[i];
+		const struct fact_unrecorded *one = &meta->unrecorded[i];
 
 		printf("%-12s %llu of %s: ", i ? "" : "Unrecorded",
 		       (unsigned long long)one->processes, shown(one->program ? one->program : ""));

@@ -70,17 +70,15 @@ static int hits_read(struct report_watches *watches)
 	return err;
 }
 
-/* What the metadata says of them; what cannot be read is left out. */
-static int counts_read(struct report_watches *watches, const struct tsdl *meta)
+static int counts_read(struct report_watches *watches, const struct facts *meta)
 {
 	watches->all = calloc(meta->watch_count + 1, sizeof(*watches->all));
 	for (size_t i = 0; watches->all && i < meta->watch_count; i++) {
-		struct report_watch *one = &watches->all[watches->count];
-		int err = figures_read(&one->watched, &one->unproven, meta->watches[i]);
+		struct report_watch *one = &watches->all[watches->count++];
+		int err = figures_read(&one->watched, &one->unproven, &meta->watches[i]);
 
-		if (err == -ENOMEM)
+		if (err)
 			return err;
-		watches->count += !err;
 	}
 	return watches->all ? 0 : -ENOMEM;
 }

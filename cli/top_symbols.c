@@ -30,7 +30,7 @@ struct viewed {
 	size_t asked;
 	uint64_t map_sum; /* of the code that it had mapped; it may load a library where one was */
 	char root[32];	  /* of its mount namespace, where that is not ours; "" */
-	struct tsdl_process process;
+	struct fact_process process;
 	struct image *image; /* NULL: there is no map to be had */
 };
 
@@ -64,7 +64,7 @@ static void map_free(struct viewed *viewed)
 	}
 	free(viewed->process.modules);
 	viewed->image = NULL;
-	viewed->process = (struct tsdl_process){ 0 };
+	viewed->process = (struct fact_process){ 0 };
 	viewed->asked = 0;
 }
 
@@ -95,14 +95,14 @@ void top_symbols_close(struct top_symbols *symbols)
 /* `build_id` in hex: another file may have taken the place of the one that runs. "": unknown. */
 static int module_add(struct viewed *viewed, const char *path, const char *build_id, uint64_t base)
 {
-	struct tsdl_process *process = &viewed->process;
-	struct tsdl_module *module;
+	struct fact_process *process = &viewed->process;
+	struct fact_module *module;
 
 	if (array_grow(&process->modules, &process->module_room, process->module_count + 1,
 		       sizeof(*module)))
 		return -ENOMEM;
 	module = &process->modules[process->module_count];
-	*module = (struct tsdl_module){ .base = base,
+	*module = (struct fact_module){ .base = base,
 					.build_id = build_id[0] ? strdup(build_id) : NULL,
 					.path = strdup(path) };
 	process->module_count += module->path != NULL;

@@ -60,7 +60,7 @@ int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_t
 /* There is no event of that name: which are there? */
 static int complain_event(const struct trail_view *view, const char *name)
 {
-	const struct tsdl *meta = &view->reader->meta;
+	const struct facts *meta = &view->reader->meta;
 	const char **all = calloc(NAMES_MAX, sizeof(*all));
 	size_t count = 0;
 	int status;

@@ -443,7 +443,7 @@ Test(trail_command, shows_a_damaged_trail_up_to_there, .fini = end)
  */
 Test(trail_command, shows_a_trace_that_was_cut_anywhere_up_to_there, .fini = end)
 {
-	static const char *const files[] = { "100-101-1", "100-0-0", "metadata" };
+	static const char *const files[] = { "100-101-1", "100-0-0", FACTS_FILE };
 
 	simple();
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
@@ -463,7 +463,7 @@ Test(trail_command, shows_a_trace_that_was_cut_anywhere_up_to_there, .fini = end
 			cr_expect(status == 0 || status == 1, "%s cut at %ld: status %d: %s",
 				  files[i], (long)at, status, printed);
 			cr_expect_leq(count_of("->"), 10, "%s", printed);
-			if (strcmp(files[i], "metadata") != 0 && at)
+			if (strcmp(files[i], FACTS_FILE) != 0 && at)
 				cr_expect_eq(status, 1, "%s cut at %ld: %s", files[i], (long)at,
 					     printed);
 			snprintf(command, sizeof(command), "cp %s.whole %s", sample.folder, path);

@@ -24,7 +24,7 @@ struct known {
  */
 struct seen {
 	uint32_t number;
-	struct tsdl_process process;
+	struct fact_process process;
 	struct image *image;
 	struct known **places; /* by address, then by is_return, then by `then` */
 	size_t place_count, place_room;
@@ -101,14 +101,14 @@ static char *hex_of(const uint8_t *bytes, size_t count)
 	return text;
 }
 
-static int module_take(struct tsdl_process *to, const struct process_module *from)
+static int module_take(struct fact_process *to, const struct process_module *from)
 {
-	struct tsdl_module *module;
+	struct fact_module *module;
 
 	if (array_grow(&to->modules, &to->module_room, to->module_count + 1, sizeof(*to->modules)))
 		return -ENOMEM;
 	module = &to->modules[to->module_count++];
-	*module = (struct tsdl_module){ .base = from->about.base,
+	*module = (struct fact_module){ .base = from->about.base,
 					.ns = from->ns,
 					.gone = from->about.gone };
 	module->path = strdup(from->path);
@@ -144,8 +144,8 @@ static int seen_refresh(struct watch_wheres *wheres, struct seen *seen,
 /* Read the process's modules from the trace; a process that the trace lacks has none. */
 static int seen_read(struct watch_wheres *wheres, struct seen *seen)
 {
-	const struct tsdl *meta = &wheres->reader->meta;
-	const struct tsdl_process *process = seen->number < meta->process_count
+	const struct facts *meta = &wheres->reader->meta;
+	const struct fact_process *process = seen->number < meta->process_count
 						     ? &meta->processes[seen->number]
 						     : &seen->process;
 

@@ -34,7 +34,7 @@ struct watch_wheres;
 int watch_wheres_new(struct watch_wheres **wheres, struct wm_session *session);
 void watch_wheres_free(struct watch_wheres *wheres);
 
-/* The same of a trace, whose processes have the numbers of its metadata. */
+/* The same of a trace, whose processes have the numbers of its facts. */
 int watch_wheres_read(struct watch_wheres **wheres, const struct trace_reader *reader);
 
 /*

@@ -74,9 +74,9 @@ static void read_back(void)
 	wm_trace_close(trace);
 }
 
-enum { METADATA, INDEX, STREAM, PACKED, PARTS };
+enum { FACTS_PART, INDEX, STREAM, PACKED, PARTS };
 
-static const char *const names[PARTS] = { "metadata", INDEX_NAME, "1-1-0", "cpu2-1.zst" };
+static const char *const names[PARTS] = { FACTS_FILE, INDEX_NAME, "1-1-0", "cpu2-1.zst" };
 
 /* Where an input's parts begin, and where the last one ends. */
 static void parts_find(const uint8_t *input, size_t bytes, size_t starts[PARTS + 1])
@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	trace_reader_close(reader);
 	(void)trace_decompress(folder_path(), NULL);
 	err = trace_repair(folder_path());
-	/* a part of the metadata or a compressed stream can't be read: nothing was changed */
+	/* a fact or a compressed stream can't be read: nothing was changed */
 	if (err == -WM_E_NOT_A_TRACE || err == -WM_E_TRACE_PACKED)
 		return 0;
 	if (err < 0)

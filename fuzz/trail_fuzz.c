@@ -2,7 +2,7 @@
 /*
  * The readers of trails against any bytes.
  *
- * An input is three files of a trace: two uint32 with the lengths of the first two, the metadata,
+ * An input is three files of a trace: two uint32 with the lengths of the first two, the facts,
  * the stream of definitions, a thread's stream. With -DLIBFUZZER this is a libFuzzer target. Else
  * it runs by itself:
  *
@@ -25,7 +25,7 @@
 #define WALK_MAX 20000u /* items that are looked at */
 
 struct lengths {
-	uint32_t metadata, table;
+	uint32_t facts, table;
 };
 
 static uint64_t looked; /* at so many blocks */
@@ -184,15 +184,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	memcpy(&lengths, input, sizeof(lengths));
 	input += sizeof(lengths);
 	bytes -= sizeof(lengths);
-	if (lengths.metadata > bytes)
-		lengths.metadata = (uint32_t)bytes;
-	if (lengths.table > bytes - lengths.metadata)
-		lengths.table = (uint32_t)bytes - lengths.metadata;
-	folder_store("metadata", input, lengths.metadata);
-	input += lengths.metadata;
+	if (lengths.facts > bytes)
+		lengths.facts = (uint32_t)bytes;
+	if (lengths.table > bytes - lengths.facts)
+		lengths.table = (uint32_t)bytes - lengths.facts;
+	folder_store(FACTS_FILE, input, lengths.facts);
+	input += lengths.facts;
 	folder_store("100-0-0", input, lengths.table);
 	input += lengths.table;
-	folder_store("100-101-1", input, bytes - lengths.metadata - lengths.table);
+	folder_store("100-101-1", input, bytes - lengths.facts - lengths.table);
 	if (trace_reader_open(&reader, folder_path()))
 		return 0;
 	if (!trails_read(&trails, reader))
@@ -253,8 +253,8 @@ static size_t make_seed(uint8_t *to)
 	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_KILLED, 11);
 	sample_trail_thread_end(&sample);
 	sample_trail_close(&sample);
-	lengths.metadata = append(sample.folder, "metadata", to + bytes, RUN_INPUT_MAX / 4);
-	bytes += lengths.metadata;
+	lengths.facts = append(sample.folder, FACTS_FILE, to + bytes, RUN_INPUT_MAX / 4);
+	bytes += lengths.facts;
 	lengths.table = append(sample.folder, "100-0-0", to + bytes, RUN_INPUT_MAX / 4);
 	bytes += lengths.table;
 	bytes += append(sample.folder, "100-101-1", to + bytes, RUN_INPUT_MAX / 4);
@@ -274,8 +274,8 @@ static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
 
 	memcpy(&lengths, input, sizeof(lengths));
 	while (changes--) {
-		size_t starts[] = { 0, sizeof(lengths), sizeof(lengths) + lengths.metadata,
-				    sizeof(lengths) + lengths.metadata + lengths.table };
+		size_t starts[] = { 0, sizeof(lengths), sizeof(lengths) + lengths.facts,
+				    sizeof(lengths) + lengths.facts + lengths.table };
 		size_t low = starts[run_random(seed) % 8 ? 2 + run_random(seed) % 2 : 1];
 		size_t at, from, count, most;
 

@@ -70,7 +70,7 @@ account()
 	ours=$("$waymark" dump "$trace" | grep -c "in:")
 	[ "$ours" -eq "$recorded" ] || echo "dump has $ours of $recorded events"
 	command -v babeltrace2 >/dev/null || return 0
-	theirs=$(babeltrace2 "$trace" 2>/dev/null | grep -c .)
+	theirs=$(babeltrace2 "$trace" 2>/dev/null | grep -c "in:")
 	[ "$theirs" -eq "$ours" ] || echo "babeltrace2 has $theirs events, dump $ours"
 }
 

@@ -34,7 +34,7 @@ for asked in "-e marker:beat:at --policy cyclic" "-e trail/soft,last=1M/"; do
 	rm -rf killed
 	# shellcheck disable=SC2086 # options
 	begin_record $asked -o killed -p "$pid"
-	await grep -qs in_memory killed/metadata || fail "killed: $asked: nothing in its metadata"
+	await grep -aqs "${in_memory[0]}" killed/facts || fail "killed: $asked: nothing in its facts"
 	pkill -9 -P "$recorder" -x waymark
 	{ wait "$recorder"; } 2>/dev/null
 	await has_ended || fail "killed: $asked: it is said to have ended"
@@ -118,11 +118,11 @@ grep -q "Losses  *$lost events" said || fail "full: $(grep Losses said)"
 
 # Room for no stream at all: the counts are no one's lie.
 cat >fuller.sh <<'END'
-mount -t tmpfs -o size=8k room room || exit 77
+mount -t tmpfs -o size=16k room room || exit 77
 timeout -k 5 60 ./waymark record --json --buffer 1M -o room/full -- ./ticker 200000 2 1 7 >out 2>words
 ./waymark report room/full >said 2>/dev/null
 umount room
-mount -t tmpfs -o size=16k room room || exit 77
+mount -t tmpfs -o size=24k room room || exit 77
 timeout -k 5 60 ./waymark record --policy cyclic -o room/full -- ./ticker 20000 2 1 7 2>unwritten
 ./waymark report room/full >>unwritten 2>/dev/null
 umount room

@@ -91,7 +91,7 @@ for compiler in gcc clang; do
 		for _ in $(seq 0 $children); do cat text.wanted; done >wanted
 		cmp -s wanted got || fail "$what: $(diff wanted got)"
 		if command -v babeltrace2 >/dev/null; then
-			babeltrace2 named | sed 's/^.* \(colors:[a-z:]*\) { pid.*}, {/\1 {/' >got
+			babeltrace2 named | sed -n 's/^.* \(colors:[a-z:]*\) { pid.*}, {/\1 {/p' >got
 			for _ in $(seq 0 $children); do cat babeltrace.wanted; done >wanted
 			cmp -s wanted got || fail "$what: babeltrace2: $(diff wanted got)"
 		fi

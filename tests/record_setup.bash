@@ -222,11 +222,11 @@ babeltrace()
 	)
 }
 
-# Events in a trace as babeltrace2 reads them; with it missing, what we read ourselves.
+# Events in a trace as babeltrace2 reads them, without its facts; with it missing, what we read ourselves.
 events_in()
 {
 	if command -v babeltrace2 >/dev/null; then
-		babeltrace "$1" 2>/dev/null | wc -l
+		babeltrace "$1" 2>/dev/null | grep -vc ' waymark:[a-z_]*: {'
 	else
 		"$waymark" dump "$1" | wc -l
 	fi

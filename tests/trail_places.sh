@@ -213,7 +213,7 @@ if [ $got -eq 0 ] && command -v node >/dev/null; then
 	has out 'fibonacci .*fibonacci.js:1:19 \[perf-[0-9]+.map\]'
 fi
 
-pid=$(sed -n 's/.*process_0_pid = \([0-9]*\);.*/\1/p' loaded/metadata | head -1)
+pid=$(basename loaded/*-0-* | sed 's/-.*//' | head -1)
 shown 0 report loaded
 has out '^Trails +1 threads, [0-9]+ blocks$'
 shown 0 report --json loaded

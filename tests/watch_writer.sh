@@ -14,8 +14,10 @@ named() { expect "$1" "$(grep -c '  helper_write (uses.c:[0-9]*)  *[78]$' out)" 
 # once FOLDER: the trace has each module once, the library among them
 once()
 {
-	expect "$1: the library" "$(grep -c 'process_0_module_.*at .*/libhelper.so"' "$1/metadata")" 1
-	expect "$1: twice" "$(sed -n 's/.*process_0_module_[0-9]* = //p' "$1/metadata" | sort | uniq -d)" ""
+	command -v babeltrace2 >/dev/null || return 0
+	babeltrace2 "$1" | grep 'waymark:module: .* process = 0, gone = ( "false"' >modules
+	expect "$1: the library" "$(grep -c '/libhelper.so" }$' modules)" 1
+	expect "$1: twice" "$(sed 's/.* base = //' modules | sort | uniq -d)" ""
 }
 
 timeout -k 5 60 "$waymark" watch -t target ./uses >out 2>words || fail "launched: $(cat words)"

@@ -2,6 +2,7 @@
 #include "trace/compress.h"
 
 #include "abi/page.h"
+#include "trace/facts.h"
 #include "trace/folder.h"
 #include "trace/packed.h"
 
@@ -147,7 +148,8 @@ out:
 
 static int is_plain(const struct dirent *entry)
 {
-	return entry->d_name[0] != '.' && !packed_is_name(entry->d_name);
+	return entry->d_name[0] != '.' && !packed_is_name(entry->d_name) &&
+	       strcmp(entry->d_name, FACTS_FILE) != 0;
 }
 
 static int is_packed(const struct dirent *entry)

@@ -469,26 +469,24 @@ Test(cpu_streams, an_event_without_a_thread_is_refused)
 	sample_folder_remove(dir);
 }
 
-/* Declare the threads of the trace's metadata to be CPUs. */
+/* Make the second process, of pid 7, the kernel's. */
 static void forge_cpus(void)
 {
-	char path[128], *text = malloc(1 << 20), *at;
+	static const uint32_t found[] = { 1, 7 }, forged[] = { 1, 0 };
+	char path[128], facts[1 << 16], *at;
 	FILE *file;
 	size_t bytes;
 
-	snprintf(path, sizeof(path), "%s/metadata", dir);
+	snprintf(path, sizeof(path), "%s/" FACTS_FILE, dir);
 	file = fopen(path, "r+e");
 	cr_assert_not_null(file);
-	bytes = fread(text, 1, (1 << 20) - 8, file);
-	text[bytes] = '\0';
-	for (at = text; (at = strstr(at, "wm_u32 tid;"));) {
-		memmove(at + 14, at + 11, strlen(at + 11) + 1);
-		memcpy(at, "wm_u32 " TSDL_CPU ";", 14);
-	}
+	bytes = fread(facts, 1, sizeof(facts), file);
+	at = memmem(facts, bytes, found, sizeof(found));
+	cr_assert_not_null(at);
+	memcpy(at, forged, sizeof(forged));
 	rewind(file);
-	fputs(text, file);
+	cr_assert_eq(fwrite(facts, 1, bytes, file), bytes);
 	fclose(file);
-	free(text);
 }
 
 Test(cpu_streams, a_forged_stream_has_unknown_threads_and_cpu)

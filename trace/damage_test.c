@@ -183,7 +183,7 @@ Test(damage, a_changed_byte_leaves_what_stands_before_it_intact, .timeout = 120)
 	sample_folder_remove(dir);
 }
 
-Test(damage, metadata_cut_or_changed_anywhere_is_survived, .timeout = 120)
+Test(damage, facts_cut_or_changed_anywhere_are_survived, .timeout = 120)
 {
 	struct canon canon;
 	size_t bytes;
@@ -191,14 +191,14 @@ Test(damage, metadata_cut_or_changed_anywhere_is_survived, .timeout = 120)
 	int err;
 
 	make_trace();
-	content = load("metadata", &bytes);
+	content = load(FACTS_FILE, &bytes);
 	for (size_t at = 0; at < bytes; at++) {
-		store("metadata", content, at);
+		store(FACTS_FILE, content, at);
 		err = canon_read(&canon, dir);
 		cr_assert(err == 0 || err == -WM_E_NOT_A_TRACE);
 		canon_release(&canon);
 		content[at] ^= 0x11;
-		store("metadata", content, bytes);
+		store(FACTS_FILE, content, bytes);
 		err = canon_read(&canon, dir);
 		cr_assert(err == 0 || err == -WM_E_NOT_A_TRACE);
 		if (!err)
@@ -421,23 +421,75 @@ Test(damage, a_packet_of_a_size_that_none_has_costs_no_memory)
 	sample_folder_remove(dir);
 }
 
-/* As babeltrace2 writes it: our environment, but packets of another layout. */
-Test(damage, repair_refuses_metadata_it_cannot_read)
+/* Behind a fact that is changed, classes may be unknown, and their events would look torn. */
+Test(damage, repair_refuses_facts_it_cannot_read)
 {
-	static const char foreign[] = "/* CTF 1.8 */\nenv {\n\ttracer_name = \"waymark\";\n};\n"
-				      "stream {\n\tid = 0;\n\tother = struct {} align(8);\n};\n";
-	char *before, *after;
+	char *facts, *before, *after;
 	size_t bytes, left;
 
 	make_trace();
+	facts = load(FACTS_FILE, &bytes);
+	facts[PAGE_HEAD_BYTES + 1] = FACTS; /* the first event's id */
+	store(FACTS_FILE, facts, bytes);
 	before = load("10-11-0", &bytes);
-	store("metadata", foreign, sizeof(foreign) - 1);
 	cr_assert_eq(trace_repair(dir), -WM_E_NOT_A_TRACE);
 	after = load("10-11-0", &left);
 	cr_assert_eq(left, bytes);
 	cr_assert_arr_eq(after, before, bytes);
+	free(facts);
 	free(before);
 	free(after);
+	sample_folder_remove(dir);
+}
+
+/* A recorder that was killed while it wrote facts: no packet needs those. */
+Test(damage, repair_cuts_a_torn_packet_of_facts_off)
+{
+	static const struct wm_packet head = { .magic = PACKET_MAGIC,
+					       .content_bits = 8000,
+					       .packet_bits = 8000 };
+	struct babeltrace theirs;
+	struct canon canon;
+	char *facts;
+	size_t bytes;
+
+	make_trace();
+	facts = load(FACTS_FILE, &bytes);
+	memcpy(facts + bytes, &head, sizeof(head));
+	store(FACTS_FILE, facts, bytes + sizeof(head));
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_expect_eq(canon.count, PACKETS * EVENTS);
+	cr_expect_eq(canon.damages, 1);
+	canon_release(&canon);
+	cr_assert_eq(trace_repair(dir), 1);
+	cr_assert_eq(trace_repair(dir), 0);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_expect_eq(canon.count, PACKETS * EVENTS);
+	cr_expect_eq(canon.damages, 0);
+	canon_release(&canon);
+	if (!babeltrace_read(&theirs, dir)) {
+		cr_assert_not(theirs.failed);
+		cr_assert_eq(theirs.count, PACKETS * EVENTS);
+		cr_assert_eq(theirs.facts, 3); /* trace, host, process */
+		babeltrace_release(&theirs);
+	}
+	free(facts);
+	sample_folder_remove(dir);
+}
+
+/* A format that this reader does not know. */
+Test(damage, trace_of_another_version_is_refused)
+{
+	struct canon canon;
+	char *facts;
+	size_t bytes;
+
+	make_trace();
+	facts = load(FACTS_FILE, &bytes);
+	facts[PAGE_HEAD_BYTES + EVENT_EXTENDED_BYTES] ^= 2;
+	store(FACTS_FILE, facts, bytes);
+	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
+	free(facts);
 	sample_folder_remove(dir);
 }
 
@@ -448,13 +500,15 @@ Test(damage, what_is_no_trace_is_refused)
 	sample_folder(dir);
 	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
 	cr_assert_eq(trace_repair(dir), -WM_E_NOT_A_TRACE);
-	store("metadata", "/* CTF 1.8 */ env { tracer_name = \"other\"; };", 45);
+	store("metadata", "/* CTF 1.8 */ env { tracer_name = \"waymark\"; };", 47);
 	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
-	unlink(path_of("metadata"));
-	cr_assert_eq(symlink("/dev/zero", path_of("metadata")), 0);
+	cr_assert_eq(symlink("/dev/zero", path_of(FACTS_FILE)), 0);
 	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
-	unlink(path_of("metadata"));
-	cr_assert_eq(mkfifo(path_of("metadata"), 0600), 0);
+	unlink(path_of(FACTS_FILE));
+	cr_assert_eq(mkfifo(path_of(FACTS_FILE), 0600), 0);
+	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
+	unlink(path_of(FACTS_FILE));
+	store(FACTS_FILE, "not a packet", 12);
 	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
 	sample_folder_remove(dir);
 	cr_assert_eq(canon_read(&canon, dir), -ENOENT);

@@ -74,6 +74,10 @@ void index_file(const struct index_packet *packet, char name[INDEX_FILE_BYTES])
 {
 	char depth[16] = "";
 
+	if (packet->process == FACTS_STREAM) {
+		snprintf(name, INDEX_FILE_BYTES, "%s", FACTS_FILE);
+		return;
+	}
 	if (packet->depth)
 		snprintf(depth, sizeof(depth), "-%u", packet->depth);
 	if (!packet->pid && packet->tid == PACKET_NO_CPU)
@@ -258,7 +262,7 @@ static struct expected *file_of(const struct check *check, const struct trace_st
 
 	if (stream->is_packed)
 		bytes -= sizeof(PACKED_SUFFIX) - 1;
-	n = number ? strtoul(number + 1, NULL, 10) : ULONG_MAX;
+	n = stream->is_facts ? UINT32_MAX : number ? strtoul(number + 1, NULL, 10) : ULONG_MAX;
 	file = n <= UINT32_MAX ? file_at(check, (uint32_t)n) : NULL;
 	if (!file)
 		return NULL;
@@ -307,11 +311,12 @@ static void check_stream(struct check *check, struct trace_stream *stream)
 
 	if (!file) {
 		/* a recorder that was killed may have left a packet that it had not put down */
-		if (reader->is_ended && stream->file_bytes)
+		if (reader->is_ended && stream->file_bytes && !stream->is_facts)
 			leave_out(check, stream, "a stream that is not of this trace");
 		return;
 	}
-	if (stream->packets &&
+	/* nothing is read without the facts: an index that is wrong about them is not believed */
+	if (stream->packets && !stream->is_facts &&
 	    (stream->process != file->first.process || stream->instance != file->first.instance)) {
 		leave_out(check, stream, "another stream is in its place");
 		file->is_replaced = 1;
@@ -321,7 +326,7 @@ static void check_stream(struct check *check, struct trace_stream *stream)
 	if (stream->bytes < file->end && !has_damage(reader, stream->file))
 		reader_damage(reader, stream->file, stream->bytes, file->end - stream->bytes,
 			      "its last packets are missing");
-	if (stream->bytes > file->end && reader->is_ended)
+	if (stream->bytes > file->end && reader->is_ended && !stream->is_facts)
 		cut_stream(reader, stream, file->end);
 }
 
@@ -330,7 +335,7 @@ static void check_all(struct check *check)
 	struct trace_reader *reader = check->reader;
 	char name[INDEX_FILE_BYTES];
 
-	for (uint32_t i = 0; i < reader->stream_count; i++)
+	for (uint32_t i = 0; i < reader->file_count; i++)
 		check_stream(check, &reader->streams[i]);
 	for (const struct expected *file = check->files; file; file = file->next) {
 		if (file->found || file->is_replaced)
@@ -427,7 +432,7 @@ static int write_mended(struct check *check, uint64_t cut)
 	struct index_head head = check->mended.head;
 	int err;
 
-	for (uint32_t i = 0; i < reader->stream_count; i++) {
+	for (uint32_t i = 0; i < reader->file_count; i++) {
 		struct expected *file = file_of(check, &reader->streams[i]);
 
 		if (file && !reader->streams[i].is_foreign)
@@ -437,7 +442,7 @@ static int write_mended(struct check *check, uint64_t cut)
 	err = index_make(&check->mended, reader->dir, INDEX_NEW, head.uuid);
 	if (!err)
 		err = each_entry(check, keep);
-	for (uint32_t i = 0; !err && i < reader->stream_count; i++)
+	for (uint32_t i = 0; !err && i < reader->file_count; i++)
 		if (!reader->streams[i].is_foreign && file_of(check, &reader->streams[i]))
 			keep_rest(check, file_of(check, &reader->streams[i]));
 	head.packets = check->mended.head.packets;

@@ -54,7 +54,7 @@ int index_add(struct index *index, const struct index_packet *packet);
 int index_end(struct index *index);
 int index_close(struct index *index);
 
-/* A stream's file name is PID-TID[-DEPTH]-NUMBER. */
+/* A stream's file name is PID-TID[-DEPTH]-NUMBER; that of the facts, FACTS_FILE. */
 #define INDEX_FILE_BYTES 64
 void index_file(const struct index_packet *packet, char name[INDEX_FILE_BYTES]);
 

@@ -19,6 +19,7 @@
 #define EVENTS 5u  /* in a packet */
 #define PACKETS 2u /* in a stream */
 #define STREAMS 3u
+#define FACT_PACKETS 3u /* trace; process; class and clock */
 #define PACKET_BYTES (PAGE_HEAD_BYTES + EVENTS * EVENT_COMPACT_BYTES)
 
 static char dir[64];
@@ -219,7 +220,7 @@ Test(index, losses_that_no_packet_says_are_known)
 Test(index, packet_without_room_for_its_entry_is_not_written)
 {
 	struct rlimit limit = { .rlim_cur = sizeof(struct index_head) +
-					    6 * sizeof(struct index_packet),
+					    (FACT_PACKETS + 6) * sizeof(struct index_packet),
 				.rlim_max = RLIM_INFINITY };
 	struct trace_writer *writer = write_trace();
 
@@ -246,11 +247,13 @@ Test(index, trace_that_did_not_end_says_so)
 	cr_assert_eq(trace_writer_close(writer), 0);
 	fd = open(path_of(".index"), O_RDWR);
 	cr_assert_eq(pread(fd, &head, sizeof(head), 0), sizeof(head));
-	cr_assert_eq(head.packets, PACKETS * STREAMS);
+	cr_assert_eq(head.packets, FACT_PACKETS + PACKETS * STREAMS);
 	head.is_ended = 0;
 	head.packets = 0;
 	cr_assert_eq(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
-	cr_assert_eq(ftruncate(fd, sizeof(head) + 5 * sizeof(struct index_packet) + 7), 0);
+	cr_assert_eq(ftruncate(fd,
+			       sizeof(head) + (FACT_PACKETS + 5) * sizeof(struct index_packet) + 7),
+		     0);
 	close(fd);
 	expect(30, 0, NULL, NULL);
 	cr_assert_eq(trace_reader_open(&reader, dir), 0);
@@ -328,7 +331,7 @@ Test(index, numbers_far_apart_cost_no_more, .timeout = 20)
 Test(index, entry_that_ends_within_a_packet_leaves_it_out)
 {
 	struct index_packet entry;
-	off_t at = sizeof(struct index_head) + 4 * sizeof(entry);
+	off_t at = sizeof(struct index_head) + (FACT_PACKETS + 4) * sizeof(entry);
 	int fd;
 
 	make_trace();
@@ -364,7 +367,8 @@ Test(index, entries_of_rubbish_do_no_harm)
 		}
 		cr_assert_eq(pwrite(fd, &entry, sizeof(entry),
 				    sizeof(struct index_head) +
-					    (off_t)(sample_random(&seed) % 6 * sizeof(entry))),
+					    (off_t)(sample_random(&seed) % (FACT_PACKETS + 6) *
+						    sizeof(entry))),
 			     sizeof(entry));
 		close(fd);
 		cr_assert_eq(trace_reader_open(&reader, dir), 0);

@@ -33,17 +33,17 @@ static int write_whole(struct metadata *metadata, const struct text *text)
 }
 
 int metadata_replace(struct metadata *metadata, int dir, const struct text *head,
-		     const struct text *env, const struct text *tail, const struct text *body)
+		     const struct text *body)
 {
-	const struct text *const parts[] = { head, env, tail, body };
-	struct metadata made = { .env_bytes = env->bytes, .body_bytes = body->bytes };
-	int err = 0;
+	struct metadata made = { .body_bytes = body->bytes };
+	int err;
 
 	made.fd = folder_create(dir, METADATA_NEW, 0600);
 	if (made.fd < 0)
 		return made.fd;
-	for (unsigned int i = 0; i < sizeof(parts) / sizeof(*parts) && !err; i++)
-		err = write_whole(&made, parts[i]);
+	err = write_whole(&made, head);
+	if (!err)
+		err = write_whole(&made, body);
 	if (!err && renameat(dir, METADATA_NEW, dir, "metadata"))
 		err = -errno;
 	if (err) {
@@ -74,27 +74,6 @@ static int place(struct addition *to, const char *declaration, size_t bytes)
 	return 0;
 }
 
-/* Each line is an env of its own: babeltrace2 and our reader join them. */
-static int place_env(struct addition *to, const char *at, size_t bytes)
-{
-	struct text line = { 0 };
-	int err = 0;
-
-	for (const char *end = at + bytes; at < end && !err;) {
-		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		size_t count = newline ? (size_t)(newline + 1 - at) : (size_t)(end - at);
-
-		line.bytes = 0;
-		text_add(&line, "env {\n", 6);
-		text_add(&line, at, count);
-		text_add(&line, "};\n", 3);
-		err = line.error ? line.error : place(to, line.at, line.bytes);
-		at += count;
-	}
-	text_release(&line);
-	return err;
-}
-
 /* An empty line ends each declaration, and is in none: strings have no newline. */
 static int place_body(struct addition *to, const char *at, size_t bytes)
 {
@@ -110,17 +89,15 @@ static int place_body(struct addition *to, const char *at, size_t bytes)
 	return err;
 }
 
-int metadata_append(struct metadata *metadata, const struct text *env, const struct text *body)
+int metadata_append(struct metadata *metadata, const struct text *body)
 {
 	struct addition added = { .start = metadata->bytes };
 	int err;
 
 	if (metadata->fd < 0)
 		return -EBADF;
-	err = place_env(&added, env->at + metadata->env_bytes, env->bytes - metadata->env_bytes);
-	if (!err)
-		err = place_body(&added, body->at + metadata->body_bytes,
-				 body->bytes - metadata->body_bytes);
+	err = place_body(&added, body->at + metadata->body_bytes,
+			 body->bytes - metadata->body_bytes);
 	if (!err) {
 		err = write_whole(metadata, &added.text);
 		/* as on a full disk, where a page may be written in part */
@@ -130,12 +107,9 @@ int metadata_append(struct metadata *metadata, const struct text *env, const str
 		}
 	}
 	text_release(&added.text);
-	if (err)
-		return err;
-	metadata->env_bytes = env->bytes;
-	metadata->body_bytes = body->bytes;
-	metadata->is_appended = 1;
-	return 0;
+	if (!err)
+		metadata->body_bytes = body->bytes;
+	return err;
 }
 
 void metadata_release(struct metadata *metadata)

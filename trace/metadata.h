@@ -17,21 +17,18 @@
 struct metadata {
 	int fd; /* -1: nothing to append to; metadata_replace() opens it */
 	uint64_t bytes;
-	size_t env_bytes, body_bytes; /* of the writer's texts, how much the file has */
-	int is_appended;	      /* since it was replaced */
+	size_t body_bytes; /* of the writer's text, how much the file has */
 };
 
-/*
- * The file becomes head, env (lines KEY = VALUE;), tail, body. 0, -ENOMEM, -errno.
- */
+/* The file becomes head and body. 0, -ENOMEM, -errno. */
 int metadata_replace(struct metadata *metadata, int dir, const struct text *head,
-		     const struct text *env, const struct text *tail, const struct text *body);
+		     const struct text *body);
 
 /*
- * Append what env and body have grown by. 0, or a negative error: the file is as before, or -1 is
- * its descriptor and it has to be replaced. -E2BIG: a declaration is larger than a page.
+ * Append what body has grown by. 0, or a negative error: the file is as before, or -1 is its
+ * descriptor and it has to be replaced. -E2BIG: a declaration is larger than a page.
  */
-int metadata_append(struct metadata *metadata, const struct text *env, const struct text *body);
+int metadata_append(struct metadata *metadata, const struct text *body);
 
 void metadata_release(struct metadata *metadata);
 

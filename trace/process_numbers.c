@@ -17,7 +17,7 @@ static int number_order(const void *left, const void *right)
 
 int process_numbers_make(struct process_numbers *numbers, const struct trace_reader *reader)
 {
-	const struct tsdl *meta = &reader->meta;
+	const struct facts *meta = &reader->meta;
 	const struct trace_stream *last = NULL;
 
 	*numbers = (struct process_numbers){ 0 };

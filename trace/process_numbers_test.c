@@ -5,7 +5,7 @@
 
 Test(process_numbers, a_pid_is_the_process_that_it_was_then)
 {
-	struct tsdl_process processes[] = {
+	struct fact_process processes[] = {
 		{ .pid = 10, .begin_ns = 100 }, { .is_kernel = 1 },
 		{ .pid = 20, .begin_ns = 100 }, { .pid = 10, .begin_ns = 500 },
 		{ .pid = 10, .begin_ns = 300 },

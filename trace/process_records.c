@@ -14,7 +14,7 @@ static const char *life_name(enum life_kind kind)
 }
 
 void process_life_event(struct wm_event *event, struct wm_event_field fields[LIFE_FIELDS],
-			enum life_kind kind, const struct tsdl_process *process,
+			enum life_kind kind, const struct fact_process *process,
 			uint64_t realtime_ns, struct number_list *numbers)
 {
 	const char *program = process->exe ? process->exe : "";
@@ -90,7 +90,7 @@ int process_life_list_make(struct life_list *list, const struct trace_reader *re
 	}
 	limits_find(reader, begins, ends);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct tsdl_process *process = &reader->meta.processes[i];
+		const struct fact_process *process = &reader->meta.processes[i];
 		uint64_t begin = process->begin_ns, end = process->end_ns;
 
 		if (begins[i] && begins[i] < begin)

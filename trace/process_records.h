@@ -13,20 +13,11 @@
 #include <stdint.h>
 #include <waymark/session.h>
 
-/* How a process came to be recorded; the `kind` of its record. The metadata has it too. */
-enum life_kind {
-	LIFE_UNKNOWN = 0,
-	LIFE_START = 's', /* launched or attached to */
-	LIFE_FORK = 'f',
-	LIFE_EXEC = 'x',
-	LIFE_END = 'q',
-};
-
 #define LIFE_FIELDS 2
 
 /* Fill in *event, and fields[] for all but LIFE_END. `program` is borrowed. */
 void process_life_event(struct wm_event *event, struct wm_event_field fields[LIFE_FIELDS],
-			enum life_kind kind, const struct tsdl_process *process,
+			enum life_kind kind, const struct fact_process *process,
 			uint64_t realtime_ns, struct number_list *numbers);
 
 struct life_record {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/reader.h"
 
+#include "base/array.h"
 #include "trace/index.h"
 #include "trace/source.h"
 
@@ -15,7 +16,6 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define METADATA_MAX (1ull << 32)
 #define PACKET_BYTES_MAX (16u << 20) /* of our writers, 64 KiB */
 #define WINDOW_BYTES_MAX (256u << 10)
 #define WINDOW_BYTES_MIN (16u << 10)
@@ -78,7 +78,8 @@ static void stream_count(const struct trace_reader *reader, struct trace_stream 
 		stream->process = head->stream_id;
 		stream->pid = head->pid;
 		stream->tid = head->tid;
-		stream->is_of_cpu = reader->meta.processes[head->stream_id].is_kernel;
+		stream->is_of_cpu = !stream->is_facts &&
+				    reader->meta.processes[head->stream_id].is_kernel;
 		stream->cpu = stream->is_of_cpu ? packet_cpu(head->tid) : -1;
 		stream->depth = head->depth;
 		stream->instance = head->instance;
@@ -100,9 +101,11 @@ static void stream_count(const struct trace_reader *reader, struct trace_stream 
 static const char *stream_fault(const struct trace_reader *reader,
 				const struct trace_stream *stream, const struct wm_packet *head)
 {
+	if (stream->is_facts)
+		return head->stream_id == FACTS_STREAM ? NULL : "a packet of another stream";
 	if (head->stream_id >= reader->meta.process_count ||
 	    !reader->meta.processes[head->stream_id].declared)
-		return "a packet of a process that the metadata lacks";
+		return "a packet of a process that the facts lack";
 	if (stream->packets &&
 	    (head->stream_id != stream->process || head->instance != stream->instance))
 		return "a packet of another stream";
@@ -140,7 +143,7 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 			break;
 		}
 		/* The writer leaves no gap at a packet's end. */
-		if (head.content_bits < head.packet_bits)
+		if (head.content_bits < head.packet_bits && !stream->is_facts)
 			reader_damage(reader, stream->file, stream->bytes + head.content_bits / 8,
 				      (head.packet_bits - head.content_bits) / 8,
 				      "left out of its packet, as a repair does");
@@ -175,7 +178,7 @@ static int list_streams(struct trace_reader *reader)
 {
 	int copy = openat(reader->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *list = copy < 0 ? NULL : fdopendir(copy);
-	uint32_t room = 0;
+	size_t room = 0;
 	struct dirent *entry;
 	struct stat about;
 	int err = 0;
@@ -187,82 +190,131 @@ static int list_streams(struct trace_reader *reader)
 		return err;
 	}
 	while (!err && (entry = readdir(list))) {
-		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "metadata") ||
-		    source_is_shadowed(reader->dir, entry->d_name) ||
+		if (entry->d_name[0] == '.' || source_is_shadowed(reader->dir, entry->d_name) ||
 		    fstatat(reader->dir, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(about.st_mode))
 			continue;
-		if (reader->stream_count == room) {
-			uint32_t want = room ? room * 2 : 16;
-			struct trace_stream *larger = reallocarray(reader->streams, want,
-								   sizeof(*larger));
-
-			if (!larger) {
-				err = -ENOMEM;
-				break;
-			}
-			reader->streams = larger;
-			room = want;
+		reader->bytes += (uint64_t)about.st_size;
+		if (!strcmp(entry->d_name, "metadata"))
+			continue;
+		if (array_grow(&reader->streams, &room, reader->file_count + 1,
+			       sizeof(*reader->streams))) {
+			err = -ENOMEM;
+			break;
 		}
-		reader->streams[reader->stream_count] = (struct trace_stream){
+		reader->streams[reader->file_count] = (struct trace_stream){
 			.file = strdup(entry->d_name),
 			.file_bytes = (uint64_t)about.st_size,
 			.is_packed = packed_is_name(entry->d_name),
+			.is_facts = !strcmp(entry->d_name, FACTS_FILE),
 		};
-		if (!reader->streams[reader->stream_count++].file)
+		if (!reader->streams[reader->file_count++].file)
 			err = -ENOMEM;
-		reader->bytes += (uint64_t)about.st_size;
 	}
 	closedir(list);
 	return err;
 }
 
-static int read_metadata(struct trace_reader *reader)
+/* Have the facts' stream behind all others. -WM_E_NOT_A_TRACE: there is none. */
+static int facts_find(struct trace_reader *reader)
 {
-	int fd = openat(reader->dir, "metadata", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	size_t bytes, done = 0;
+	struct trace_stream *streams = reader->streams, facts;
+
+	for (uint32_t i = 0; i < reader->file_count; i++) {
+		if (!streams[i].is_facts)
+			continue;
+		facts = streams[i];
+		streams[i] = streams[reader->file_count - 1];
+		streams[reader->file_count - 1] = facts;
+		reader->stream_count = reader->file_count - 1;
+		return 0;
+	}
+	return -WM_E_NOT_A_TRACE;
+}
+
+/*
+ * Take the trace's UUID from the first packet of its facts, and their length now, after those of
+ * the other streams: then they have all that is needed to read these.
+ */
+static int facts_begin(struct trace_reader *reader, struct trace_stream *stream)
+{
+	struct wm_packet head;
+	struct source source;
 	struct stat about;
-	char *text;
+	int err = source_open(&source, reader->dir, stream);
+
+	if (!err &&
+	    (source.fd < 0 || source_read(&source, 0, &head, sizeof(head)) != sizeof(head) ||
+	     head.magic != PACKET_MAGIC || head.stream_id != FACTS_STREAM))
+		err = -WM_E_NOT_A_TRACE;
+	if (!err) {
+		memcpy(reader->meta.uuid, head.uuid, sizeof(head.uuid));
+		reader->meta.uuid_known = 1;
+		if (!fstat(source.fd, &about))
+			stream->file_bytes = (uint64_t)about.st_size;
+	}
+	source_release(&source);
+	return err;
+}
+
+/* Read a packet's facts, also those that are behind its content. */
+static int facts_read_packet(struct trace_reader *reader, const struct trace_stream *stream,
+			     struct trace_packet *packet)
+{
+	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
+	const struct trace_class *class;
+	const uint8_t *start, *values;
+	const char *fault = NULL;
 	int err = 0;
 
-	if (fd < 0)
-		return errno == ENOENT || errno == ELOOP ? -WM_E_NOT_A_TRACE : -errno;
-	if (fstat(fd, &about) || !S_ISREG(about.st_mode) ||
-	    (uint64_t)about.st_size > METADATA_MAX) {
-		close(fd);
-		return -WM_E_NOT_A_TRACE;
+	packet->walk.end = packet->bytes + packet->head.packet_bits / 8;
+	packet->walk.ticks = 0; /* those behind the content may be older than the packet */
+	while ((start = packet->walk.at) < packet->walk.end && !fault && err != -ENOMEM) {
+		fault = reader_packet_event(packet, reader->meta.schema, &class, &values);
+		if (!fault) {
+			trace_fields(fields, class, values);
+			err = facts_take(&reader->meta, (enum fact) class->id, fields);
+		}
+		if (!fault && !err)
+			continue;
+		reader->meta.is_broken = 1;
+		reader_damage(reader, stream->file,
+			      packet->offset + (uint64_t)(start - packet->bytes),
+			      (uint64_t)((fault ? packet->walk.end : packet->walk.at) - start),
+			      fault ? fault : "a fact that makes no sense");
 	}
-	bytes = (size_t)about.st_size;
-	text = malloc(bytes + 1);
-	while (text && done < bytes) {
-		ssize_t count = read(fd, text + done, bytes - done);
+	return err == -ENOMEM ? err : 0;
+}
 
-		if (count < 0)
-			err = -errno;
-		if (count <= 0)
-			break;
-		done += (size_t)count;
-	}
-	close(fd);
-	if (!text || err) {
-		free(text);
-		return text ? err : -ENOMEM;
-	}
-	reader->bytes += done;
-	err = tsdl_parse(&reader->meta, text, done);
-	free(text);
-	if (!err && reader->meta.broken_line)
-		reader_damage(reader, "metadata", reader->meta.broken_line, 0,
-			      "a declaration that can't be read");
+static int facts_read(struct trace_reader *reader)
+{
+	struct trace_stream *stream;
+	struct trace_packet packet;
+	uint64_t offset = 0;
+	int err = facts_find(reader);
+
+	if (err)
+		return err;
+	stream = &reader->streams[reader->stream_count];
+	err = facts_begin(reader, stream);
+	if (!err)
+		err = stream_scan(reader, stream);
+	if (!err)
+		err = reader_stream_open(reader, stream);
+	while (!err && reader_stream_packet(reader, stream, &offset, &packet))
+		err = facts_read_packet(reader, stream, &packet);
+	reader_stream_unmap(stream);
+	if (!err && reader->meta.format != FACTS_FORMAT)
+		err = -WM_E_NOT_A_TRACE;
 	return err;
 }
 
 static void find_base(struct trace_reader *reader)
 {
-	for (uint32_t i = 0; i < TSDL_CLOCKS; i++) {
-		struct tsdl_clock *clock = &reader->meta.clocks[i];
+	for (uint32_t i = 0; i < TRACE_CLOCKS; i++) {
+		struct trace_clock *clock = &reader->meta.clocks[i];
 
-		/* lost with the metadata; times are wrong, and it is damage */
+		/* lost with the facts; times are wrong, and it is damage */
 		if (!clock->ticks_hz)
 			clock->ticks_hz = 1000000000;
 		reader->base_ns[i] = 0;
@@ -289,10 +341,11 @@ int trace_reader_open(struct trace_reader **reader, const char *dir)
 	}
 	if (flock(opened->dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
 		opened->live = 1;
-	/* The files before the metadata: then it declares everything in them. */
-	err = list_streams(opened);
+	err = facts_init(&opened->meta);
 	if (!err)
-		err = read_metadata(opened);
+		err = list_streams(opened);
+	if (!err)
+		err = facts_read(opened);
 	if (!err)
 		find_base(opened);
 	for (uint32_t i = 0; !err && i < opened->stream_count; i++)
@@ -314,7 +367,7 @@ void trace_reader_close(struct trace_reader *reader)
 {
 	if (!reader)
 		return;
-	for (uint32_t i = 0; i < reader->stream_count; i++) {
+	for (uint32_t i = 0; i < reader->file_count; i++) {
 		reader_stream_unmap(&reader->streams[i]);
 		free(reader->streams[i].file);
 	}
@@ -322,7 +375,7 @@ void trace_reader_close(struct trace_reader *reader)
 		free(reader->damages[i].file);
 	free(reader->streams);
 	free(reader->damages);
-	tsdl_release(&reader->meta);
+	facts_release(&reader->meta);
 	close(reader->dir);
 	free(reader);
 }
@@ -392,7 +445,7 @@ void reader_stream_unmap(struct trace_stream *stream)
 static int window_fill(const struct trace_reader *reader, struct trace_stream *stream,
 		       uint64_t offset, size_t bytes)
 {
-	size_t room = WINDOWS_BYTES / reader->stream_count;
+	size_t room = WINDOWS_BYTES / reader->file_count;
 	uint64_t left = stream->bytes - offset;
 	ssize_t got;
 
@@ -469,7 +522,7 @@ const char *reader_packet_event(struct trace_packet *packet, const struct trace_
 		return "cut in an event's head";
 	*class = schema_find(schema, id);
 	if (!*class)
-		return "an event that the metadata lacks";
+		return "an event that the facts lack";
 	if (walk->ticks < ticks || walk->ticks > packet->head.end_ticks)
 		return "an event outside its packet's time";
 	*fields = walk->at;

@@ -2,7 +2,7 @@
 /*
  * Reading the traces that trace/writer.h writes, fast, and however they were cut short.
  *
- * Opening reads the metadata and the packets' heads; events are read by merge.h (in order of time)
+ * Opening reads the facts and the packets' heads; events are read by merge.h (in order of time)
  * and summary.h (all at once, fields jumped over). Unreadable parts are left out and recorded as
  * damage; they lose nothing that is before them in their stream.
  *
@@ -13,8 +13,8 @@
 #define TRACE_READER_H
 
 #include "abi/page.h"
+#include "trace/facts.h"
 #include "trace/packet_walk.h"
-#include "trace/tsdl.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
 /* Something that could not be read. */
 struct trace_damage {
 	char *file;
-	uint64_t offset; /* in the file; a line in the metadata */
+	uint64_t offset; /* in the file */
 	uint64_t bytes;	 /* left out */
 	const char *what;
 };
@@ -34,6 +34,7 @@ struct trace_stream {
 	uint32_t process;	  /* which of metadata's */
 	uint32_t pid, tid, depth; /* in the kernel's process, 0, the packet's number, 0 */
 	int is_of_cpu;		  /* not of a thread: of the kernel's process */
+	int is_facts;		  /* of no process: FACTS_FILE */
 	int32_t cpu;		  /* of such a stream; -1: of several, or no such stream */
 	uint64_t instance;
 	char comm[17];	     /* as the last packet has it */
@@ -55,11 +56,12 @@ struct trace_stream {
 struct trace_reader {
 	int dir;
 	int live; /* being written */
-	struct tsdl meta;
+	struct facts meta;
 	/* the wall clock at tick 0; wraps where that is before 1970 */
-	uint64_t base_ns[TSDL_CLOCKS];
-	struct trace_stream *streams; /* sorted by process, tid, depth, instance */
-	uint32_t stream_count;
+	uint64_t base_ns[TRACE_CLOCKS];
+	/* sorted by process, tid, depth, instance; behind them the facts', of file_count */
+	struct trace_stream *streams;
+	uint32_t stream_count, file_count;
 	uint64_t bytes;	       /* of all files */
 	uint64_t mapped_bytes; /* of streams, in memory */
 	uint64_t mapped_max;
@@ -92,7 +94,7 @@ struct trace_packet {
 
 /*
  * Open a trace folder. Returns 0, also when it is damaged (see reader->damages); -WM_E_NOT_A_TRACE
- * when it has no metadata of Waymark's; -errno. Closed with trace_reader_close(), which allows
+ * when it has no facts of this format; -errno. Closed with trace_reader_close(), which allows
  * NULL.
  */
 int trace_reader_open(struct trace_reader **reader, const char *dir);
@@ -141,7 +143,8 @@ void reader_damage(struct trace_reader *reader, const char *file, uint64_t offse
 static inline const struct trace_schema *stream_schema(const struct trace_reader *reader,
 						       const struct trace_stream *stream)
 {
-	return reader->meta.processes[stream->process].schema;
+	return stream->is_facts ? reader->meta.schema
+				: reader->meta.processes[stream->process].schema;
 }
 
 static inline uint32_t stream_clock(const struct trace_reader *reader,

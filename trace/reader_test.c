@@ -83,19 +83,18 @@ static void end_trace(void)
 	sample_folder_remove(dir);
 }
 
-Test(reader, metadata_comes_back)
+Test(reader, facts_come_back)
 {
 	begin_trace();
 	read_trace(0);
 	cr_assert_eq(reader->meta.process_count, 2);
 	cr_assert_str_eq(reader->meta.hostname, "here");
-	cr_assert_str_eq(reader->meta.version, WAYMARK_VERSION);
 	cr_assert_eq(reader->meta.processes[1].pid, 20);
 	cr_assert_eq(reader->meta.processes[0].ppid, 1);
 	cr_assert_eq(reader->meta.processes[0].start_time, 77);
 	cr_assert_str_eq(reader->meta.processes[0].build_id, "ab01");
 	cr_assert_eq(reader->meta.processes[1].clock, STORE_CLOCK_MONOTONIC);
-	cr_assert_eq(reader->meta.broken_line, 0);
+	cr_assert_not(reader->meta.is_broken);
 	end_trace();
 }
 

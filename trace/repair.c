@@ -134,13 +134,13 @@ int trace_repair(const char *dir)
 	err = folder_check(reader->dir);
 	if (!err && (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB)))
 		err = reader->live || errno == EWOULDBLOCK ? -EBUSY : -errno;
-	/* if another tool wrote the trace, all packets would look torn */
-	if (!err && reader->meta.broken_line)
+	/* events whose class is unknown would look torn */
+	if (!err && reader->meta.is_broken)
 		err = -WM_E_NOT_A_TRACE;
-	for (uint32_t i = 0; !err && i < reader->stream_count; i++)
+	for (uint32_t i = 0; !err && i < reader->file_count; i++)
 		if (reader->streams[i].is_packed)
 			err = -WM_E_TRACE_PACKED;
-	for (uint32_t i = 0; !err && i < reader->stream_count; i++) {
+	for (uint32_t i = 0; !err && i < reader->file_count; i++) {
 		err = repair_stream(reader, &reader->streams[i]);
 		count += err > 0;
 		err = err > 0 ? 0 : err;

@@ -215,10 +215,15 @@ static const char *part(const char **text, int last, size_t *bytes)
 	return start;
 }
 
+static const char *class_suffix(char kind)
+{
+	return kind == 'b' ? ":begin" : kind == 'e' ? ":end" : "";
+}
+
 static char *class_name(char kind, const char *subsystem, size_t subsystem_bytes, const char *event,
 			size_t event_bytes)
 {
-	const char *suffix = kind == 'b' ? ":begin" : kind == 'e' ? ":end" : "";
+	const char *suffix = class_suffix(kind);
 	char *name = malloc(subsystem_bytes + 1 + event_bytes + strlen(suffix) + 1);
 	char *to = name;
 
@@ -278,6 +283,20 @@ int schema_names(struct trace_class *class,
 		class->names[i] = names[i];
 	}
 	return 0;
+}
+
+void schema_text(const struct trace_class *class, struct text *text)
+{
+	const char *suffix = class_suffix(class->kind), *colon = strchr(class->name, ':');
+	size_t bytes = strlen(class->name) - strlen(suffix);
+
+	text_format(text, "%cd", class->kind);
+	if (class->costs)
+		text_format(text, "%u", class->costs);
+	text_format(text, "\n%.*s\n%.*s\n%s\n%u\n", (int)(colon - class->name), class->name,
+		    (int)(class->name + bytes - colon - 1), colon + 1, class->file, class->line);
+	for (unsigned int i = 0; i < class->count; i++)
+		text_format(text, "%s%s", i ? ", " : "", class->fields[i]);
 }
 
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],

@@ -6,6 +6,7 @@
 #define TRACE_SCHEMA_H
 
 #include "base/enumeration.h"
+#include "base/text_buffer.h"
 #include "trace/decode.h"
 #include "trace/number.h"
 
@@ -67,6 +68,9 @@ int schema_put(struct trace_schema *schema, const struct trace_class *class);
 /* The same, of a site's types and text (abi/site.h). `names` as for schema_names(), or NULL. */
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
 		    const char *text, const struct enumeration *const names[SCHEMA_FIELDS_MAX]);
+
+/* Append the text from which schema_put_text() makes the same class. */
+void schema_text(const struct trace_class *class, struct text *text);
 
 /*
  * Give a class the names of its fields' values. names[i] may be NULL; one of another type than the

@@ -83,7 +83,7 @@ static int file_of(struct streams *streams, const struct wm_packet *head,
 			  .pid = head->pid,
 			  .tid = head->tid,
 			  .depth = head->depth,
-			  .number = streams->count,
+			  .number = streams->count - 1, /* UINT32_MAX for the facts, the first */
 			  .instance = head->instance },
 		.fd = -1,
 	};

@@ -8,12 +8,22 @@
 #include <string.h>
 #include <waymark/marker.h>
 
-const char *tsdl_clock_name(uint32_t clock)
-{
-	return clock == STORE_CLOCK_MONOTONIC ? "monotonic" : "tsc";
-}
+#define ENUM_NAME_BYTES 48
 
-const char *tsdl_type_name(uint8_t type)
+static const char *const clock_names[TRACE_CLOCKS] = {
+	[STORE_CLOCK_TSC] = "tsc",
+	[STORE_CLOCK_MONOTONIC] = "monotonic",
+	[CLOCK_OF_FACTS] = "wall",
+};
+
+static const char *const clock_words[TRACE_CLOCKS] = {
+	[STORE_CLOCK_TSC] = "Time stamp counter, placed on the wall clock",
+	[STORE_CLOCK_MONOTONIC] = "CLOCK_MONOTONIC, placed on the wall clock",
+	[CLOCK_OF_FACTS] = "CLOCK_REALTIME",
+};
+
+/* The name of a type; of a run, of its elements. */
+static const char *type_name(uint8_t type)
 {
 	static const char *const names[] = {
 		[WM_TYPE_I8] = "wm_i8",	    [WM_TYPE_U8] = "wm_u8",
@@ -29,7 +39,7 @@ const char *tsdl_type_name(uint8_t type)
 	return type < sizeof(names) / sizeof(*names) && names[type] ? names[type] : "";
 }
 
-void tsdl_clock_offset(struct tsdl_clock *clock, uint64_t ticks, uint64_t realtime_ns)
+void tsdl_clock_offset(struct trace_clock *clock, uint64_t ticks, uint64_t realtime_ns)
 {
 	__int128 hz = (__int128)clock->ticks_hz;
 	/* Rounded up, since readers round down when they add the two parts. */
@@ -83,7 +93,7 @@ static void typealiases(struct text *text)
 	    "typealias enum : wm_u8 { whole = 0, null = 1, cut = 2, unreadable = 3 } := wm_state;\n\n");
 }
 
-void tsdl_head(struct text *text, const uint8_t uuid[16])
+void tsdl_head(struct text *text, const uint8_t uuid[16], const char *hostname)
 {
 	add(text, "/* CTF 1.8 */\n\n");
 	typealiases(text);
@@ -95,22 +105,23 @@ void tsdl_head(struct text *text, const uint8_t uuid[16])
 		  "\t\twm_u8 uuid[16];\n"
 		  "\t\twm_u32 stream_id;\n"
 		  "\t\twm_u64 stream_instance_id;\n"
-		  "\t};\n};\n\n");
+		  "\t};\n};\n\n"
+		  "env {\n\ttracer_name = \"waymark\";\n"
+		  "\twaymark_version = \"" WAYMARK_VERSION "\";\n\thostname = ");
+	text_quoted(text, hostname ? hostname : "");
+	add(text, ";\n};\n\n");
 }
 
-void tsdl_clock(struct text *text, uint32_t kind, const struct tsdl_clock *clock)
+void tsdl_clock(struct text *text, uint32_t kind, const struct trace_clock *clock)
 {
-	const char *name = tsdl_clock_name(kind);
+	const char *name = clock_names[kind];
 	char map[64];
 
 	text_format(text,
 		    "clock {\n\tname = %s;\n\tdescription = \"%s\";\n\tfreq = %llu;\n"
 		    "\toffset_s = %lld;\n\toffset = %llu;\n\tabsolute = TRUE;\n};\n",
-		    name,
-		    kind == STORE_CLOCK_MONOTONIC ? "CLOCK_MONOTONIC, placed on the wall clock"
-						  : "Time stamp counter, placed on the wall clock",
-		    (unsigned long long)clock->ticks_hz, (long long)clock->offset_s,
-		    (unsigned long long)clock->offset_ticks);
+		    name, clock_words[kind], (unsigned long long)clock->ticks_hz,
+		    (long long)clock->offset_s, (unsigned long long)clock->offset_ticks);
 	snprintf(map, sizeof(map), "signed = false; map = clock.%s.value; ", name);
 	text_format(text, "typealias integer { size = 64; align = 8; %s} := %s_full;\n", map, name);
 	text_format(text, "typealias integer { size = %d; align = 1; %s} := %s_low;\n\n",
@@ -123,7 +134,7 @@ void tsdl_clock(struct text *text, uint32_t kind, const struct tsdl_clock *clock
  */
 void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock, int is_kernel)
 {
-	const char *name = tsdl_clock_name(clock);
+	const char *name = clock_names[clock];
 
 	text_format(text,
 		    "stream {\n\tid = %u;\n"
@@ -152,7 +163,31 @@ void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock, int is_k
 		    "\t\twm_u64 realtime_ns;\n"
 		    "\t\twm_text comm[16];\n"
 		    "\t};\n};\n\n",
-		    name, name, is_kernel ? TSDL_CPU : "tid");
+		    name, name, is_kernel ? "cpu_id" : "tid");
+}
+
+static const char *enum_name(const struct enumeration *of, char name[ENUM_NAME_BYTES])
+{
+	snprintf(name, ENUM_NAME_BYTES, "%s_enum_%u", type_name(of->type), of->number);
+	return name;
+}
+
+void tsdl_enum(struct text *text, const struct enumeration *of)
+{
+	char name[ENUM_NAME_BYTES];
+	int is_signed;
+
+	enumeration_type_bytes(of->type, &is_signed);
+	text_format(text, "typealias enum : %s {", type_name(of->type));
+	for (uint32_t i = 0; i < of->count; i++) {
+		text_format(text, "%s", i ? ",\n\t" : "\n\t");
+		text_quoted(text, enumeration_name_at(of, i));
+		if (is_signed)
+			text_format(text, " = %lld", (long long)of->all[i].value);
+		else
+			text_format(text, " = %llu", (unsigned long long)of->all[i].value);
+	}
+	text_format(text, "\n} := %s;\n\n", enum_name(of, name));
 }
 
 static int name_taken(const struct trace_class *class, const char *name)
@@ -181,13 +216,13 @@ static void beside_name(const struct trace_class *class, unsigned int field, con
 static void tsdl_field(struct text *text, const struct trace_class *class, unsigned int field)
 {
 	const char *name = class->fields[field];
-	const char *type = tsdl_type_name(class->types[field]);
-	char alias[TSDL_ENUM_NAME_BYTES];
+	const char *type = type_name(class->types[field]);
+	char alias[ENUM_NAME_BYTES];
 	char state[SCHEMA_NAME_BYTES + 32], length[SCHEMA_NAME_BYTES + 32];
 
 	if (schema_type_bytes(class->types[field]) >= 0) {
 		if (class->names && class->names[field])
-			type = tsdl_enum_name(class->names[field], alias);
+			type = enum_name(class->names[field], alias);
 		text_format(text, "\t\t%s _%s;\n", type, name);
 		return;
 	}
@@ -201,17 +236,11 @@ static void tsdl_field(struct text *text, const struct trace_class *class, unsig
 	text_format(text, "\t\twm_u32 _%s;\n\t\t%s _%s[_%s];\n", length, type, name, length);
 }
 
-/*
- * The uri is FILE:LINE#KIND: the marker's place, and its kind ('m', 'i', 'b', 'e'). A digit may
- * follow: how many of the last fields are counts.
- */
 void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class *class)
 {
 	struct text uri = { 0 };
 
-	text_format(&uri, "%s:%u#%c", class->file, class->line, class->kind);
-	if (class->costs)
-		text_format(&uri, "%u", class->costs);
+	text_format(&uri, "%s:%u", class->file, class->line);
 	add(text, "event {\n\tname = ");
 	text_quoted(text, class->name);
 	text_format(text, ";\n\tid = %u;\n\tstream_id = %u;\n\tmodel.emf.uri = ", class->id,
@@ -224,40 +253,4 @@ void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class 
 	if (uri.error)
 		text->error = uri.error;
 	text_release(&uri);
-}
-
-void tsdl_release(struct tsdl *tsdl)
-{
-	for (uint32_t i = 0; i < tsdl->process_count; i++) {
-		free(tsdl->processes[i].exe);
-		free(tsdl->processes[i].build_id);
-		for (size_t j = 0; j < tsdl->processes[i].module_count; j++) {
-			free(tsdl->processes[i].modules[j].build_id);
-			free(tsdl->processes[i].modules[j].path);
-		}
-		free(tsdl->processes[i].modules);
-		for (size_t j = 0; j < tsdl->processes[i].change_count; j++) {
-			free(tsdl->processes[i].changes[j].from);
-			free(tsdl->processes[i].changes[j].to);
-		}
-		free(tsdl->processes[i].changes);
-		for (size_t j = 0; j < tsdl->processes[i].foreign_count; j++)
-			free(tsdl->processes[i].foreign[j].name);
-		free(tsdl->processes[i].foreign);
-		trace_schema_free(tsdl->processes[i].schema);
-	}
-	free(tsdl->processes);
-	tsdl_enums_release(&tsdl->enums);
-	for (size_t i = 0; i < tsdl->unrecorded_count; i++) {
-		free(tsdl->unrecorded[i].program);
-		free(tsdl->unrecorded[i].reason);
-	}
-	free(tsdl->unrecorded);
-	for (size_t i = 0; i < tsdl->watch_count; i++)
-		free(tsdl->watches[i]);
-	free(tsdl->watches);
-	free(tsdl->hostname);
-	free(tsdl->in_memory);
-	free(tsdl->version);
-	*tsdl = (struct tsdl){ 0 };
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer's folder and metadata; its stream files are in streams.c.
+ * The writer's folder, facts and metadata; its stream files are in streams.c.
  *
- * The writer keeps the metadata as texts that only grow: env, and body (stream and event classes).
- * Before the next packet it appends what is new to the file. It replaces the file when a clock has
- * changed, and at the end, so that a complete trace has one env.
+ * Before the next packet the writer appends a packet of the new facts, and to the metadata, which
+ * it keeps as a text that only grows, the new classes. It replaces the metadata when a clock has
+ * changed.
  */
 #include "trace/writer.h"
 
+#include "trace/facts.h"
 #include "trace/folder.h"
 #include "trace/jitdump.h"
 #include "trace/kernel_names.h"
@@ -26,20 +27,22 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may be hostile */
 /* written by a process for each id that it may inherit: from then on all of them are declared */
 #define DECLARE_ALL_BYTES 16384u
+#define FACTS_PACKET_BYTES (64u << 10) /* one is written when it is as large */
+#define FACTS_UNWRITTEN_MAX (8u << 20) /* what waits for room on the disk */
 
 struct writer_process {
 	struct trace_schema *schema;
 	struct perf_map_owner owner;
 	uint32_t clock;
 	int is_kernel;
-	uint32_t modules, changes, foreign;
-	size_t told_bytes; /* of the metadata, for these three */
+	size_t told_bytes; /* of the facts that its agent reports */
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
 	int declared_all;  /* of them */
@@ -48,17 +51,22 @@ struct writer_process {
 
 struct trace_writer {
 	int dir;
-	unsigned int unrecorded, watches; /* entries in the metadata */
+	uint32_t watches;
 	struct index index;
 	int changed;	     /* the metadata on disk is behind */
 	int is_head_changed; /* in its clocks, so it has to be replaced */
 	struct metadata metadata;
 	uint8_t uuid[16];
-	struct tsdl_clock clocks[TSDL_CLOCKS];
-	int clock_known[TSDL_CLOCKS];
+	char *hostname;
+	struct trace_clock clocks[TRACE_CLOCKS];
+	int clock_known[TRACE_CLOCKS];
 	struct writer_process *processes;
 	int process_count;
-	struct text env, body;
+	struct text body;
+	struct text facts, own_facts; /* not written yet; the latter are for our reader alone */
+	struct trace_schema *fact_schema;
+	struct wm_packet fact_head;    /* of their next packet */
+	uint64_t fact_ns;	       /* the wall clock when the last one was noted */
 	struct enumeration_pool enums; /* those that the body declares */
 	struct streams streams;
 };
@@ -69,44 +77,106 @@ static int room_error(int err)
 	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? -WM_E_TRACE_FULL : err;
 }
 
-static int metadata_write(struct trace_writer *writer)
+/* ---- facts and metadata ---- */
+
+/* Write a packet; is_own: with its content where other readers take it for padding. */
+static int facts_write(struct trace_writer *writer, struct text *facts, int is_own)
 {
-	struct text head = { 0 }, tail = { 0 };
+	struct wm_packet *head = &writer->fact_head;
 	int err;
 
-	tsdl_head(&head, writer->uuid);
-	text_format(&head,
-		    "env {\n\ttracer_name = \"waymark\";\n"
-		    "\twaymark_version = \"%s\";\n",
-		    WAYMARK_VERSION);
-	text_format(&tail, "};\n\n");
-	for (uint32_t i = 0; i < TSDL_CLOCKS; i++)
+	if (facts->error || !facts->bytes)
+		return facts->error;
+	head->end_ticks = writer->fact_ns;
+	head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + facts->bytes);
+	head->content_bits = is_own ? 8 * PAGE_HEAD_BYTES : head->packet_bits;
+	err = streams_write(&writer->streams, head, facts->at, facts->bytes, 0);
+	if (err)
+		return err;
+	head->begin_ticks = head->end_ticks;
+	head->seq++;
+	facts->bytes = 0;
+	return 0;
+}
+
+static int facts_flush(struct trace_writer *writer)
+{
+	int err = facts_write(writer, &writer->facts, 0);
+
+	return err ? err : facts_write(writer, &writer->own_facts, 1);
+}
+
+/* The wall clock, which facts do not see go back. */
+static uint64_t fact_now(struct trace_writer *writer)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	if (ns > writer->fact_ns)
+		writer->fact_ns = ns;
+	return writer->fact_ns;
+}
+
+/* Facts were added: write them when they are many. The next packet reports an error that lasts. */
+static void facts_settle(struct trace_writer *writer, struct text *facts)
+{
+	int err = facts->bytes < FACTS_PACKET_BYTES ? 0 : facts_flush(writer);
+
+	if (err && facts->bytes > FACTS_UNWRITTEN_MAX && !facts->error)
+		facts->error = err;
+}
+
+/* Returns how many bytes the fact has. */
+static size_t note(struct trace_writer *writer, enum fact fact, const union fact_value *values)
+{
+	struct text *facts = fact < FACT_CLOCK ? &writer->facts : &writer->own_facts;
+	size_t before = facts->bytes, bytes;
+
+	fact_put(facts, fact, fact_now(writer), values);
+	bytes = facts->bytes - before;
+	facts_settle(writer, facts);
+	return bytes;
+}
+
+#define NOTE(writer, fact, ...) note(writer, fact, (const union fact_value[]){ __VA_ARGS__ })
+
+static int metadata_write(struct trace_writer *writer)
+{
+	struct text head = { 0 };
+	int err;
+
+	tsdl_head(&head, writer->uuid, writer->hostname);
+	for (uint32_t i = 0; i < TRACE_CLOCKS; i++)
 		if (writer->clocks[i].used)
-			tsdl_clock(&tail, i, &writer->clocks[i]);
-	err = metadata_replace(&writer->metadata, writer->dir, &head, &writer->env, &tail,
-			       &writer->body);
+			tsdl_clock(&head, i, &writer->clocks[i]);
+	tsdl_stream(&head, FACTS_STREAM, CLOCK_OF_FACTS, 0);
+	for (uint32_t i = 0; i < FACT_CLOCK; i++)
+		tsdl_event(&head, FACTS_STREAM, schema_find(writer->fact_schema, i));
+	err = metadata_replace(&writer->metadata, writer->dir, &head, &writer->body);
 	text_release(&head);
-	text_release(&tail);
 	return err;
 }
 
-static int metadata_flush(struct trace_writer *writer)
+/* Have everything on disk that the next packet needs. */
+static int writer_flush(struct trace_writer *writer)
 {
-	int err;
+	int err = facts_flush(writer);
 
-	if (!writer->changed)
-		return 0;
-	if (writer->env.error || writer->body.error)
+	if (err || !writer->changed)
+		return err;
+	if (writer->body.error)
 		return -ENOMEM;
-	err = writer->is_head_changed
-		      ? -EBADF
-		      : metadata_append(&writer->metadata, &writer->env, &writer->body);
+	err = writer->is_head_changed ? -EBADF : metadata_append(&writer->metadata, &writer->body);
 	if (err)
 		err = metadata_write(writer);
 	if (!err)
 		writer->changed = writer->is_head_changed = 0;
 	return err;
 }
+
+/* ---- opening ---- */
 
 /* Open the folder, made if need be, and see that it is empty. Returns its descriptor. */
 static int open_empty(const char *path)
@@ -151,6 +221,25 @@ static void uuid_make(uint8_t uuid[16])
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
+/* Make the files that a trace has from the start. */
+static int files_make(struct trace_writer *writer)
+{
+	int err = fact_schema_new(&writer->fact_schema);
+
+	if (!err)
+		err = index_make(&writer->index, writer->dir, INDEX_NAME, writer->uuid);
+	if (err)
+		return err;
+	writer->fact_head = (struct wm_packet){ .magic = PACKET_MAGIC,
+						.stream_id = FACTS_STREAM,
+						.begin_ticks = fact_now(writer),
+						.realtime_ns = fact_now(writer),
+						.comm = "facts" };
+	memcpy(writer->fact_head.uuid, writer->uuid, sizeof(writer->uuid));
+	NOTE(writer, FACT_TRACE, { .u = FACTS_FORMAT }, fact_string(WAYMARK_VERSION));
+	return writer_flush(writer);
+}
+
 int trace_writer_open(struct trace_writer **writer, const char *dir)
 {
 	struct trace_writer *made = calloc(1, sizeof(*made));
@@ -168,26 +257,18 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	}
 	streams_init(&made->streams, made->dir, &made->index);
 	uuid_make(made->uuid);
+	made->clocks[CLOCK_OF_FACTS] = (struct trace_clock){ .used = 1, .ticks_hz = 1000000000 };
 	made->changed = made->is_head_changed = 1;
-	err = index_make(&made->index, made->dir, INDEX_NAME, made->uuid);
-	if (!err)
-		err = metadata_flush(made);
-	err = room_error(err);
+	err = room_error(files_make(made));
 	if (err) {
 		unlinkat(made->dir, INDEX_NAME, 0);
+		unlinkat(made->dir, FACTS_FILE, 0);
 		unlinkat(made->dir, "metadata", 0);
 		trace_writer_close(made);
 		return err;
 	}
 	*writer = made;
 	return 0;
-}
-
-static void env_string(struct trace_writer *writer, const char *key, const char *value)
-{
-	text_format(&writer->env, "\t%s = ", key);
-	text_quoted(&writer->env, value ? value : "");
-	text_add(&writer->env, ";\n", 2);
 }
 
 void trace_end_set(struct trace_writer *writer, const struct trace_end *end)
@@ -208,57 +289,34 @@ static int write_failed(struct trace_writer *writer, int err)
 
 int trace_in_memory_add(struct trace_writer *writer, const char *what)
 {
-	env_string(writer, "in_memory", what);
-	writer->changed = 1;
-	return write_failed(writer, metadata_flush(writer));
+	NOTE(writer, FACT_IN_MEMORY, fact_string(what));
+	return write_failed(writer, writer_flush(writer));
 }
 
 void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
 			  const char *reason)
 {
-	unsigned int number = writer->unrecorded++;
-	char key[64];
-
-	text_format(&writer->env, "\tunrecorded_%u_processes = %llu;\n", number,
-		    (unsigned long long)processes);
-	snprintf(key, sizeof(key), "unrecorded_%u_program", number);
-	env_string(writer, key, program);
-	snprintf(key, sizeof(key), "unrecorded_%u_reason", number);
-	env_string(writer, key, reason);
-	writer->changed = 1;
+	NOTE(writer, FACT_UNRECORDED, { .u = processes }, fact_string(program),
+	     fact_string(reason));
 }
 
-void trace_watch_add(struct trace_writer *writer, const char *words)
+uint32_t trace_watch_add(struct trace_writer *writer, const char *spec)
 {
-	char key[64];
-
-	snprintf(key, sizeof(key), "watch_%u", writer->watches++);
-	env_string(writer, key, words);
-	writer->changed = 1;
+	NOTE(writer, FACT_WATCH, { .u = writer->watches }, fact_string(spec));
+	return writer->watches++;
 }
 
-static void env_process(struct trace_writer *writer, int number,
-			const struct trace_process *process)
+void trace_figure_add(struct trace_writer *writer, uint32_t watch, const char *name, uint64_t value)
 {
-	size_t bytes = process->build_id_bytes;
-	char key[64];
+	NOTE(writer, FACT_FIGURE, { .u = watch }, fact_string(name), { .u = value });
+}
 
-	if (bytes > sizeof(process->build_id))
-		bytes = sizeof(process->build_id);
-	if (!number)
-		env_string(writer, "hostname", process->hostname);
-	text_format(&writer->env,
-		    "\tprocess_%d_pid = %u;\n\tprocess_%d_ppid = %u;\n"
-		    "\tprocess_%d_start_time = \"%llu\";\n\tprocess_%d_build_id = \"",
-		    number, process->pid, number, process->ppid, number,
-		    (unsigned long long)process->start_time, number);
-	text_hex(&writer->env, process->build_id, bytes);
-	text_add(&writer->env, "\";\n", 3);
-	if (process->way)
-		text_format(&writer->env, "\tprocess_%d_began = \"%c %llu\";\n", number,
-			    process->way, (unsigned long long)process->begin_ns);
-	snprintf(key, sizeof(key), "process_%d_exe", number);
-	env_string(writer, key, process->exe);
+static enum fact begin_of(char way)
+{
+	return way == LIFE_START  ? FACT_START
+	       : way == LIFE_FORK ? FACT_FORK
+	       : way == LIFE_EXEC ? FACT_EXEC
+				  : FACT_PROCESS;
 }
 
 static uint32_t clock_of(uint64_t ticks_hz)
@@ -268,13 +326,21 @@ static uint32_t clock_of(uint64_t ticks_hz)
 
 int trace_process_add(struct trace_writer *writer, const struct trace_process *process)
 {
+	size_t id_bytes = process->build_id_bytes;
 	struct writer_process *larger, *added;
 	int number = writer->process_count;
-	struct tsdl_clock *clock;
+	struct trace_clock *clock;
 	int err;
 
 	if (!process->ticks_hz)
 		return -EINVAL;
+	if (!writer->hostname && process->hostname) {
+		writer->hostname = strdup(process->hostname);
+		if (!writer->hostname)
+			return -ENOMEM;
+		NOTE(writer, FACT_HOST, fact_string(writer->hostname));
+		writer->is_head_changed = 1;
+	}
 	larger = reallocarray(writer->processes, (size_t)number + 1, sizeof(*larger));
 	if (!larger)
 		return -ENOMEM;
@@ -294,7 +360,12 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	clock->used = 1;
 	if (!clock->ticks_hz)
 		clock->ticks_hz = process->ticks_hz;
-	env_process(writer, number, process);
+	if (id_bytes > sizeof(process->build_id))
+		id_bytes = sizeof(process->build_id);
+	NOTE(writer, begin_of(process->way), { .u = (uint64_t)number }, { .u = process->pid },
+	     { .u = process->ppid }, { .u = added->clock }, { .u = process->start_time },
+	     { .u = process->begin_ns }, { .run = { process->build_id, id_bytes } },
+	     fact_string(process->exe));
 	tsdl_stream(&writer->body, (uint32_t)number, added->clock, added->is_kernel);
 	writer->process_count++;
 	writer->changed = 1;
@@ -343,9 +414,22 @@ static const struct enumeration *enum_declare(struct trace_writer *writer,
 	size_t before = writer->enums.count;
 	const struct enumeration *kept = of ? enumeration_pool_copy(&writer->enums, of) : NULL;
 
-	if (writer->enums.count > before)
-		tsdl_enum_write(&writer->body, kept);
+	if (writer->enums.count > before) {
+		tsdl_enum(&writer->body, kept);
+		fact_put_enum(&writer->own_facts, fact_now(writer), kept);
+	}
 	return kept;
+}
+
+/* Declare a class that the process's schema has. */
+static void class_declare(struct trace_writer *writer, int process, uint32_t id)
+{
+	const struct trace_class *class = schema_find(writer->processes[process].schema, id);
+
+	tsdl_event(&writer->body, (uint32_t)process, class);
+	fact_put_class(&writer->own_facts, fact_now(writer), (uint32_t)process, class);
+	facts_settle(writer, &writer->own_facts);
+	writer->changed = 1;
 }
 
 int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
@@ -365,41 +449,26 @@ int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
 		return err;
 	if (of->is_kernel && !schema_find(of->schema, id)->has_thread)
 		return -EINVAL;
-	tsdl_event(&writer->body, (uint32_t)process, schema_find(of->schema, id));
-	writer->changed = 1;
+	class_declare(writer, process, id);
 	return 0;
 }
 
-/*
- * Note a value of a process in the metadata. Past TOLD_BYTES_MAX note once that values are left
- * out.
- */
-static void env_told(struct trace_writer *writer, struct writer_process *of, const char *key,
-		     const struct text *value)
+/* Note a fact that an agent reports. Past TOLD_BYTES_MAX note once that facts are left out. */
+static void note_told(struct trace_writer *writer, struct writer_process *of, enum fact fact,
+		      const union fact_value *values)
 {
-	size_t before = writer->env.bytes;
-	char cut[64];
-
 	if (of->told_bytes > TOLD_BYTES_MAX)
 		return;
-	env_string(writer, key, value->at);
-	if (value->error)
-		writer->env.error = value->error;
-	of->told_bytes += writer->env.bytes - before;
-	if (of->told_bytes > TOLD_BYTES_MAX) {
-		snprintf(cut, sizeof(cut), "process_%d_cut", (int)(of - writer->processes));
-		env_string(writer, cut, "its agent reports too much");
-	}
-	writer->changed = 1;
+	of->told_bytes += note(writer, fact, values);
+	if (of->told_bytes > TOLD_BYTES_MAX)
+		note(writer, FACT_CUT, values); /* of the same process */
 }
 
 int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
 {
 	if (!process_of(writer, process))
 		return -EINVAL;
-	text_format(&writer->env, "\tprocess_%d_ended = \"%llu\";\n", process,
-		    (unsigned long long)end_ns);
-	writer->changed = 1;
+	NOTE(writer, FACT_END, { .u = (uint64_t)process }, { .u = end_ns });
 	return 0;
 }
 
@@ -408,8 +477,6 @@ int trace_module_add(struct trace_writer *writer, int process, const struct cont
 {
 	struct writer_process *of = process_of(writer, process);
 	size_t bytes = module->build_id_bytes;
-	struct text value = { 0 };
-	char key[64];
 
 	if (!of)
 		return -EINVAL;
@@ -420,52 +487,43 @@ int trace_module_add(struct trace_writer *writer, int process, const struct cont
 	}
 	if (bytes > sizeof(module->build_id))
 		bytes = sizeof(module->build_id);
-	text_format(&value, "%s 0x%llx", module->gone ? "gone" : "at",
-		    (unsigned long long)module->base);
-	if (ns)
-		text_format(&value, ",%llu", (unsigned long long)ns);
-	text_add(&value, " ", 1);
-	if (bytes)
-		text_hex(&value, module->build_id, bytes);
-	else
-		text_add(&value, "-", 1);
-	text_format(&value, " %s", path);
-	snprintf(key, sizeof(key), "process_%d_module_%u", process, of->modules++);
-	env_told(writer, of, key, &value);
-	text_release(&value);
+	note_told(writer, of, FACT_MODULE,
+		  (const union fact_value[]){ { .u = (uint64_t)process },
+					      { .u = module->gone != 0 },
+					      { .u = module->base },
+					      { .u = ns },
+					      { .run = { module->build_id, bytes } },
+					      fact_string(path) });
 	return 0;
 }
 
 int trace_change_add(struct trace_writer *writer, int process, const struct trace_change *change)
 {
 	struct writer_process *of = process_of(writer, process);
-	struct text value = { 0 };
-	char key[64];
 
 	if (!of)
 		return -EINVAL;
-	text_format(&value, "%llu %llu %s %zu %s %s", (unsigned long long)change->begin_ns,
-		    (unsigned long long)change->gap_ns, change->was_stopped ? "stopped" : "running",
-		    strlen(change->from), change->from, change->to);
-	snprintf(key, sizeof(key), "process_%d_change_%u", process, of->changes++);
-	env_told(writer, of, key, &value);
-	text_release(&value);
+	note_told(writer, of, FACT_CHANGE,
+		  (const union fact_value[]){ { .u = (uint64_t)process },
+					      { .u = change->begin_ns },
+					      { .u = change->gap_ns },
+					      { .u = change->was_stopped != 0 },
+					      fact_string(change->from),
+					      fact_string(change->to) });
 	return 0;
 }
 
 int trace_foreign_add(struct trace_writer *writer, int process, const struct trace_foreign *foreign)
 {
 	struct writer_process *of = process_of(writer, process);
-	struct text value = { 0 };
-	char key[64];
 
 	if (!of)
 		return -EINVAL;
-	text_format(&value, "%llu %llu %s", (unsigned long long)foreign->begin_ns,
-		    (unsigned long long)foreign->end_ns, foreign->name);
-	snprintf(key, sizeof(key), "process_%d_held_%u", process, of->foreign++);
-	env_told(writer, of, key, &value);
-	text_release(&value);
+	note_told(writer, of, FACT_FOREIGN,
+		  (const union fact_value[]){ { .u = (uint64_t)process },
+					      { .u = foreign->begin_ns },
+					      { .u = foreign->end_ns },
+					      fact_string(foreign->name) });
 	return 0;
 }
 
@@ -473,14 +531,17 @@ int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t tic
 		    uint64_t realtime_ns)
 {
 	uint32_t kind = clock_of(ticks_hz);
-	struct tsdl_clock *clock = &writer->clocks[kind];
-	struct tsdl_clock set = { .used = clock->used, .ticks_hz = ticks_hz };
+	struct trace_clock *clock = &writer->clocks[kind];
+	struct trace_clock set = { .used = clock->used, .ticks_hz = ticks_hz };
 
 	if (!ticks_hz)
 		return -EINVAL;
 	tsdl_clock_offset(&set, ticks, realtime_ns);
-	if (memcmp(&set, clock, sizeof(set)))
+	if (memcmp(&set, clock, sizeof(set))) {
+		NOTE(writer, FACT_CLOCK, { .u = kind }, { .u = ticks_hz },
+		     { .u = (uint64_t)set.offset_s }, { .u = set.offset_ticks });
 		writer->changed = writer->is_head_changed = 1;
+	}
 	*clock = set;
 	writer->clock_known[kind] = 1;
 	return 0;
@@ -519,8 +580,7 @@ static int declare_one(struct trace_writer *writer, int process, uint32_t id)
 
 	if (err < 0 || !class)
 		return err;
-	tsdl_event(&writer->body, (uint32_t)process, class);
-	writer->changed = 1;
+	class_declare(writer, process, id);
 	return 1;
 }
 
@@ -613,7 +673,7 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 	if (of->from >= 0 && !of->declared_all)
 		err = declare_inherited(writer, process, content, bytes);
 	if (!err)
-		err = metadata_flush(writer);
+		err = writer_flush(writer);
 	if (err)
 		return write_failed(writer, err);
 	head->magic = PACKET_MAGIC;
@@ -630,9 +690,7 @@ int trace_writer_close(struct trace_writer *writer)
 
 	if (!writer)
 		return 0;
-	err = metadata_flush(writer);
-	if (!err && writer->metadata.is_appended)
-		metadata_write(writer); /* if it fails, the file is complete as it is */
+	err = writer_flush(writer);
 	metadata_release(&writer->metadata);
 	err = write_failed(writer, err);
 	closed = write_failed(writer, streams_release(&writer->streams));
@@ -645,8 +703,11 @@ int trace_writer_close(struct trace_writer *writer)
 	}
 	free(writer->processes);
 	enumeration_pool_release(&writer->enums);
-	text_release(&writer->env);
 	text_release(&writer->body);
+	text_release(&writer->facts);
+	text_release(&writer->own_facts);
+	trace_schema_free(writer->fact_schema);
+	free(writer->hostname);
 	close(writer->dir);
 	free(writer);
 	return err ? err : closed ? closed : room_error(ended);

@@ -3,6 +3,7 @@
  * The trace folder's writer: CTF 1.8, readable by babeltrace2 and Trace Compass.
  *
  *	DIR/metadata		TSDL; whole on disk before any packet that needs it
+ *	DIR/facts		a stream: what our reader needs to read the others (trace/facts.h)
  *	DIR/PID-TID[-DEPTH]-N	a stream: the packets of one thread, at one depth of nesting
  *	DIR/cpuCPU-N		a stream of the kernel's events: the packets of one CPU
  *	DIR/cpus-N		likewise: what is counted over several CPUs
@@ -37,7 +38,7 @@ struct trace_process {
 	uint8_t build_id_bytes;
 	uint32_t clock;	   /* enum store_clock */
 	uint64_t ticks_hz; /* of that clock; 1,000,000,000 for CLOCK_MONOTONIC */
-	char way;	   /* enum life_kind of trace/process_records.h; 0: unknown */
+	char way;	   /* enum life_kind of trace/facts.h */
 	uint64_t begin_ns; /* when that was, by the wall clock */
 };
 
@@ -67,17 +68,14 @@ void trace_end_set(struct trace_writer *writer, const struct trace_end *end);
  */
 int trace_in_memory_add(struct trace_writer *writer, const char *what);
 
-/*
- * Processes of a program that ran unrecorded, and why. Note it in the metadata; once for each pair,
- * at the end.
- */
+/* Note processes of a program that ran unrecorded, and why; once for each pair, at the end. */
 void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
 			  const char *reason);
 
-/*
- * What a watch came to, in words that the session reads again. Note it in the metadata, at the end.
- */
-void trace_watch_add(struct trace_writer *writer, const char *words);
+/* What a watch came to, at the end: note it, and then figures under the number that it returns. */
+uint32_t trace_watch_add(struct trace_writer *writer, const char *spec);
+void trace_figure_add(struct trace_writer *writer, uint32_t watch, const char *name,
+		      uint64_t value);
 
 /* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
 int trace_process_add(struct trace_writer *writer, const struct trace_process *process);
@@ -115,7 +113,7 @@ int trace_perf_maps_copy(struct trace_writer *writer);
  */
 int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, size_t count);
 
-/* Note a module of a process in the metadata. `ns`: when it came or went; 0: unknown. */
+/* Note a module of a process. `ns`: when it came or went; 0: unknown. */
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
 		     const char *path, uint64_t ns);
 
@@ -133,11 +131,11 @@ struct trace_foreign {
 	uint64_t begin_ns, end_ns; /* the wall clock; end_ns 0: it is still there */
 };
 
-/* Note it in the metadata: when it begins, and again with its end. */
+/* Note it when it begins, and again with its end. */
 int trace_foreign_add(struct trace_writer *writer, int process,
 		      const struct trace_foreign *foreign);
 
-/* Note it in the metadata. */
+/* Note it. */
 int trace_change_add(struct trace_writer *writer, int process, const struct trace_change *change);
 
 /*
@@ -163,16 +161,14 @@ int trace_packet_is_declared(const struct trace_writer *writer, int process, con
 int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t ticks,
 		    uint64_t realtime_ns);
 
-/*
- * Write what is left of the metadata and release everything, also after a failure. NULL is allowed.
- */
+/* Write what is left, and release everything, also after a failure. NULL is allowed. */
 int trace_writer_close(struct trace_writer *writer);
 
 /*
  * Make a damaged trace readable to every CTF reader: what follows the last whole packet of a stream
  * is moved to a hidden file `.cut-STREAM` beside it, and a packet is made to end before the first
  * event in it that can't be read. Returns the number of streams changed, -EBUSY while the trace is
- * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE (also where a part of the metadata can't be
+ * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE (also where some of its facts can't be
  * read), -WM_E_OUTPUT_OWNER (trace/folder.h), or -errno.
  */
 int trace_repair(const char *dir);

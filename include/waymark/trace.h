@@ -24,7 +24,7 @@
  * return -EINVAL if a required pointer is NULL.
  *
  * Nothing in a folder is trusted: a damaged or forged trace ends in errors and records of damage.
- * Memory is bounded by a few times the size of the metadata, plus 64 MiB, or more if there are many
+ * Memory is bounded by a few times the size of the facts, plus 64 MiB, or more if there are many
  * threads at the same time: 16 KiB for each, and 16 MiB in a forged trace. A compressed stream is
  * unpacked in memory whole. All together may take half of the machine's; the rest is damage.
  */
@@ -60,7 +60,7 @@ struct wm_trace_options {
  *
  *	-EINVAL			an option is wrong
  *	-E2BIG			it has options that this version does not know
- *	-WM_E_NOT_A_TRACE	the folder has no metadata of Waymark's
+ *	-WM_E_NOT_A_TRACE	the folder has no facts that this version can read
  *	-ENOENT, -EACCES, -EMFILE, ...	the folder or a file in it can't be opened
  *	-ENOMEM
  */
@@ -86,10 +86,10 @@ int wm_trace_open(struct wm_trace **trace, const char *dir, const struct wm_trac
  *	     `packets` of unknown events are missing (both uint64). With pid and tid 0: at the end,
  *	     losses whose thread is unknown. With a cpu: losses of all threads on that CPU.
  *	'd'  "waymark:damage": `bytes` at `offset` of `file` could not be read; `what` says why
- *	     (string, uint64, uint64, string). The offset in `metadata` is a line. The pid and tid
- *	     are 0. The first 1000 places have a record each; a last one counts the others.
+ *	     (string, uint64, uint64, string). The pid and tid are 0. The first 1000 places have a
+ *	     record each; a last one counts the others.
  *
- * Records of processes have tid 0. Traces of earlier versions have none.
+ * Records of processes have tid 0.
  *
  * Returns 1, 0 after the last, with *event NULL, or a negative error, again at each later call:
  * -ENOMEM.

@@ -4,7 +4,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static struct tsdl_module modules[2];
+static struct fact_module modules[2];
 static struct image *images[2];
 static struct trail_table tables[2];
 static struct alike *alike;
@@ -12,7 +12,7 @@ static struct alike *alike;
 /* A block of a trace, so far in its only module. */
 static void put(int side, uint64_t base, uint64_t offset, const char *path, const char *build_id)
 {
-	struct tsdl_process process = { .modules = &modules[side], .module_count = 1 };
+	struct fact_process process = { .modules = &modules[side], .module_count = 1 };
 	struct trail_entry entry = { .start = base + offset,
 				     .bytes = 4,
 				     .last = 3,

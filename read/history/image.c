@@ -45,7 +45,7 @@ static struct image *image_new(struct image *whole, const struct trail_era *era)
 	return NULL;
 }
 
-int image_open(struct image **out, const struct tsdl_process *process,
+int image_open(struct image **out, const struct fact_process *process,
 	       const struct image_options *options)
 {
 	struct image *image = *out = image_new(NULL, &(struct trail_era){ 0 });

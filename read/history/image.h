@@ -19,7 +19,7 @@
 #include "target/code/symbol.h"
 #include "trace/reader.h"
 #include "trace/trail/table.h"
-#include "trace/tsdl.h"
+#include "trace/facts.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -68,7 +68,7 @@ struct image_options {
  * that are shared, must live longer. `options` may be NULL. 0 or -ENOMEM; close with image_close(),
  * which allows NULL.
  */
-int image_open(struct image **image, const struct tsdl_process *process,
+int image_open(struct image **image, const struct fact_process *process,
 	       const struct image_options *options);
 void image_close(struct image *image);
 

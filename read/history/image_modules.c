@@ -28,7 +28,7 @@ static int by_start(const void *one, const void *other)
 
 /* A module that came or went, and when. */
 struct change {
-	const struct tsdl_module *of;
+	const struct fact_module *of;
 	uint32_t order;
 };
 
@@ -53,7 +53,7 @@ static int is_replaced(const struct image_modules *modules, const char *path, co
 }
 
 static int is_same_build(const struct image_modules *modules, const struct image_mapped *last,
-			 const struct tsdl_module *module)
+			 const struct fact_module *module)
 {
 	const char *one = last->seen.build_id, *other = module->build_id;
 
@@ -124,7 +124,7 @@ static int by_base(const void *one, const void *other)
  * begins when the last of these went, or it comes. `again` has the orders of those that come to a
  * base that had one.
  */
-static void moments_take(struct image_modules *modules, const struct tsdl_process *process,
+static void moments_take(struct image_modules *modules, const struct fact_process *process,
 			 const uint8_t *again)
 {
 	uint64_t gone_ns = 0, ns;
@@ -132,7 +132,7 @@ static void moments_take(struct image_modules *modules, const struct tsdl_proces
 
 	modules->moment_count = 1;
 	for (size_t i = 0; i < process->module_count; i++) {
-		const struct tsdl_module *module = &process->modules[i];
+		const struct fact_module *module = &process->modules[i];
 		struct image_moment *moment = &modules->moments[modules->moment_count];
 
 		if (module->gone) {
@@ -167,7 +167,7 @@ struct trail_era image_modules_then(const struct image_modules *modules, uint64_
 								   : 0 };
 }
 
-int image_modules_open(struct image_modules *modules, const struct tsdl_process *process,
+int image_modules_open(struct image_modules *modules, const struct fact_process *process,
 		       const struct image_options *options)
 {
 	struct change *changes = calloc(process->module_count + 1, sizeof(*changes));

@@ -43,7 +43,7 @@ struct image_modules {
 };
 
 /* As image_open(). Release also after an error. */
-int image_modules_open(struct image_modules *modules, const struct tsdl_process *process,
+int image_modules_open(struct image_modules *modules, const struct fact_process *process,
 		       const struct image_options *options);
 void image_modules_release(struct image_modules *modules);
 

@@ -15,8 +15,8 @@
 #include <waymark/error.h>
 
 static char exe[4096], id[2 * CODE_BUILD_ID_MAX + 1];
-static struct tsdl_module modules[4] = { { .path = exe, .build_id = id } };
-static struct tsdl_process process = { .modules = modules, .module_count = 1 };
+static struct fact_module modules[4] = { { .path = exe, .build_id = id } };
+static struct fact_process process = { .modules = modules, .module_count = 1 };
 static struct image *image;
 
 static int first_base(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -152,7 +152,7 @@ Test(image, knows_this_kernels_vdso)
 
 	if (!start)
 		cr_skip_test("the kernel has no vdso here");
-	modules[0] = (struct tsdl_module){ .path = (char *)"[vdso]", .base = start };
+	modules[0] = (struct fact_module){ .path = (char *)"[vdso]", .base = start };
 	cr_assert_eq(image_open(&image, &process, NULL), 0);
 	for (uint64_t at = start; at < start + 4096; at += 16) {
 		place = image_place(image, at);
@@ -165,7 +165,7 @@ Test(image, knows_this_kernels_vdso)
 
 Test(image, keeps_a_vdso_of_another_kernel_apart)
 {
-	modules[0] = (struct tsdl_module){ .path = (char *)"[vdso]",
+	modules[0] = (struct fact_module){ .path = (char *)"[vdso]",
 					   .base = 0x7fff00000000,
 					   .build_id = (char *)"0123456789" };
 	cr_assert_eq(image_open(&image, &process, NULL), 0);
@@ -182,8 +182,8 @@ static const char *path_at(uint64_t address)
 
 Test(image, of_modules_at_one_place_takes_the_one_that_stayed)
 {
-	struct tsdl_module first = { .base = 0x100000, .path = (char *)"/nonexistent/first" };
-	struct tsdl_module second = { .base = 0x100000, .path = (char *)"/nonexistent/second" };
+	struct fact_module first = { .base = 0x100000, .path = (char *)"/nonexistent/first" };
+	struct fact_module second = { .base = 0x100000, .path = (char *)"/nonexistent/second" };
 
 	modules[0] = first;
 	modules[1] = second;
@@ -231,8 +231,8 @@ static const char *path_then(uint64_t ns)
 
 Test(image, then_has_the_module_of_that_time)
 {
-	struct tsdl_module first = { .base = 0x100000, .ns = 10, .path = (char *)"/none/first" };
-	struct tsdl_module second = { .base = 0x100000, .ns = 20, .path = (char *)"/none/second" };
+	struct fact_module first = { .base = 0x100000, .ns = 10, .path = (char *)"/none/first" };
+	struct fact_module second = { .base = 0x100000, .ns = 20, .path = (char *)"/none/second" };
 	uint32_t number;
 
 	modules[0] = first;
@@ -268,7 +268,7 @@ Test(image, of_a_file_that_was_written_since_is_not_the_one_that_ran)
 	int fd = mkstemp(path);
 
 	cr_assert(fd >= 0 && !futimens(fd, written));
-	modules[0] = (struct tsdl_module){ .base = 0x100000, .ns = 999999999000, .path = path };
+	modules[0] = (struct fact_module){ .base = 0x100000, .ns = 999999999000, .path = path };
 	modules[1] = modules[0];
 	modules[1].ns = 999999999999;
 	modules[1].gone = 1;
@@ -287,7 +287,7 @@ Test(image, of_a_file_that_was_written_since_is_not_the_one_that_ran)
 
 Test(image, of_no_file_has_a_module_alone)
 {
-	modules[0] = (struct tsdl_module){ .base = 0x100000, .path = (char *)"[vsyscall]" };
+	modules[0] = (struct fact_module){ .base = 0x100000, .path = (char *)"[vsyscall]" };
 	cr_assert_eq(image_open(&image, &process, NULL), 0);
 	cr_expect_str_eq(path_at(0x100010), "[vsyscall]");
 	cr_expect_eq(image_module(image, 0)->error, -ENOENT);
@@ -295,7 +295,7 @@ Test(image, of_no_file_has_a_module_alone)
 
 Test(image, of_a_missing_file_does_not_reach_everywhere)
 {
-	modules[0] = (struct tsdl_module){ .base = 0x100000, .path = (char *)"/nonexistent/x" };
+	modules[0] = (struct fact_module){ .base = 0x100000, .path = (char *)"/nonexistent/x" };
 	cr_assert_eq(image_open(&image, &process, NULL), 0);
 	cr_expect_str_eq(path_at(0x200000), "/nonexistent/x");
 	cr_expect_str_eq(path_at(0x7f0000000000), "");
@@ -311,15 +311,15 @@ Test(image, of_an_era_has_what_lay_there_then)
 {
 	struct trail_table before = { .era = { 2, 0, 2 } }, after = { .era = { 1, 2, 3 } },
 			   last = { .era = { 0, 3, 0 } };
-	struct tsdl_module first = { .base = 0x100000, .path = (char *)"/nonexistent/first" };
-	struct tsdl_module second = { .base = 0x100000, .path = (char *)"/nonexistent/second" };
+	struct fact_module first = { .base = 0x100000, .path = (char *)"/nonexistent/first" };
+	struct fact_module second = { .base = 0x100000, .path = (char *)"/nonexistent/second" };
 	struct image *whole, *in;
 
 	modules[0] = first;
 	modules[1] = first;
 	modules[1].gone = 1;
 	modules[2] = second;
-	modules[3] = (struct tsdl_module){ .base = 0x90000000, .path = (char *)"[vdso]" };
+	modules[3] = (struct fact_module){ .base = 0x90000000, .path = (char *)"[vdso]" };
 	process.module_count = 4;
 	cr_assert_eq(image_open(&image, &process, NULL), 0);
 	whole = image;

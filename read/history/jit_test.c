@@ -11,7 +11,7 @@
 
 static char dir[64];
 static struct trace_reader reader;
-static struct tsdl_process process = { .pid = 77 };
+static struct fact_process process = { .pid = 77 };
 static struct image *image;
 
 static void begin(void)

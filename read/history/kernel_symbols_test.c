@@ -111,11 +111,11 @@ Test(kernel_symbols, empty_list_names_nothing)
 
 Test(kernel_symbols, stand_in_an_image)
 {
-	struct tsdl_module modules[] = {
+	struct fact_module modules[] = {
 		{ .path = (char *)"[kernel]", .build_id = (char *)"cafe", .base = KERNEL },
 		{ .path = (char *)"[sample]", .base = MODULE },
 	};
-	const struct tsdl_process process = { .modules = modules, .module_count = 2 };
+	const struct fact_process process = { .modules = modules, .module_count = 2 };
 	const struct image_options where = { .root = root };
 	const struct image_place *place;
 	struct image_line line;
@@ -139,10 +139,10 @@ Test(kernel_symbols, stand_in_an_image)
 
 Test(kernel_symbols, an_unknown_kernel_is_the_kernel)
 {
-	struct tsdl_module modules[] = {
+	struct fact_module modules[] = {
 		{ .path = (char *)"[kernel]", .build_id = (char *)"beef", .base = KERNEL }
 	};
-	const struct tsdl_process process = { .modules = modules, .module_count = 1 };
+	const struct fact_process process = { .modules = modules, .module_count = 1 };
 	const struct image_options where = { .root = root };
 	const struct image_place *place;
 	struct image *image;

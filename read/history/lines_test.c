@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 static char exe[4096];
-static struct tsdl_module module = { .path = exe };
-static const struct tsdl_process process = { .modules = &module, .module_count = 1 };
+static struct fact_module module = { .path = exe };
+static const struct fact_process process = { .modules = &module, .module_count = 1 };
 static struct image *image;
 static struct lines *lines;
 static struct trail_table table;

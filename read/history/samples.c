@@ -82,7 +82,7 @@ size_t samples_events(const struct trace_reader *reader, const char *glob, const
 	size_t count = 0;
 
 	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
-		const struct tsdl_process *process = &reader->meta.processes[i];
+		const struct fact_process *process = &reader->meta.processes[i];
 		uint32_t classes = process->is_kernel && process->schema ? process->schema->count
 									 : 0;
 
@@ -356,7 +356,7 @@ static int take_all(struct reading *reading,
 /* Whether samples that are wanted were recorded without callers. */
 static int is_any_without(const struct samples *samples)
 {
-	const struct tsdl *meta = &samples->reader->meta;
+	const struct facts *meta = &samples->reader->meta;
 	const struct trace_schema *schema = samples->kernel < meta->process_count
 						    ? meta->processes[samples->kernel].schema
 						    : NULL;
@@ -398,7 +398,7 @@ int samples_read(struct samples *samples, int (*take)(const struct samples_one *
 
 static int thread_fill(struct samples *samples, struct samples_thread *thread, uint64_t ns)
 {
-	const struct tsdl *meta = &samples->reader->meta;
+	const struct facts *meta = &samples->reader->meta;
 	const char *program = NULL, *comm;
 
 	thread->process = process_number_at(&samples->numbers, thread->pid, ns, &thread->until_ns);
@@ -451,9 +451,9 @@ int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uin
 /* The image of a sum's process. NULL: no memory. */
 static struct image *samples_image(struct samples *samples, uint32_t process)
 {
-	static const struct tsdl_process unknown;
+	static const struct fact_process unknown;
 	struct image_options options = samples->options.image;
-	const struct tsdl *meta = &samples->reader->meta;
+	const struct facts *meta = &samples->reader->meta;
 	uint32_t at = process < meta->process_count ? process : meta->process_count;
 	struct samples_process *of = &samples->processes[at];
 

@@ -42,7 +42,7 @@ struct samples_event {
 
 struct samples_thread {
 	uint32_t pid, tid;
-	uint32_t process;    /* of the trace's metadata; PROCESS_NUMBER_NONE */
+	uint32_t process;    /* of the trace's facts; PROCESS_NUMBER_NONE */
 	const char *program; /* its process's: the last part of the path; "?" */
 	const char *comm;    /* the thread's first, where the trace has it; else the program */
 	uint32_t stack;	     /* the names of both, in stacks */

@@ -103,7 +103,7 @@ static int span_find(struct pass *pass, const struct trace_class *class, uint64_
 /* Room for as many spans as there are begins and ends. */
 static int spans_make(struct pass *pass)
 {
-	const struct tsdl *meta = &pass->reader->meta;
+	const struct facts *meta = &pass->reader->meta;
 	uint32_t most = 0;
 
 	for (uint32_t i = 0; i < meta->process_count; i++) {
@@ -118,13 +118,13 @@ static int spans_make(struct pass *pass)
 
 static int tallies_make(struct pass *pass)
 {
-	const struct tsdl *meta = &pass->reader->meta;
+	const struct facts *meta = &pass->reader->meta;
 
 	pass->tallies = calloc(meta->process_count + 1, sizeof(*pass->tallies));
 	if (!pass->tallies)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < meta->process_count; i++) {
-		const struct tsdl_process *process = &meta->processes[i];
+		const struct fact_process *process = &meta->processes[i];
 		uint64_t hz = meta->clocks[process->clock].ticks_hz;
 
 		if (!process->schema || !process->schema->count)
@@ -162,7 +162,7 @@ static int by_name(const void *left, const void *right)
 /* Make a row for each name and kind, over all processes. */
 static int rows_make(struct pass *pass)
 {
-	const struct tsdl *meta = &pass->reader->meta;
+	const struct facts *meta = &pass->reader->meta;
 	struct summary *summary = pass->summary;
 	struct tally **sorted;
 	size_t room = 1, count = 0;
@@ -274,7 +274,7 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 			return "cut in an event's head";
 		tally = tally_find(pass, stream, id);
 		if (!tally)
-			return "an event that the metadata lacks";
+			return "an event that the facts lack";
 		if (walk.ticks < ticks || walk.ticks > end_ticks)
 			return "an event outside its packet's time";
 		fields = walk.at;
@@ -490,7 +490,7 @@ static int spans_by_name(const void *left, const void *right)
 /* Add up what each row's classes counted, and sort. */
 static void rows_finish(struct pass *pass)
 {
-	const struct tsdl *meta = &pass->reader->meta;
+	const struct facts *meta = &pass->reader->meta;
 	struct summary *summary = pass->summary;
 
 	for (uint32_t i = 0; i < meta->process_count; i++) {

@@ -64,7 +64,7 @@ static int options_take(struct wm_trace_options *to, const struct wm_trace_optio
 
 static void schemas_number(struct wm_trace *trace)
 {
-	const struct tsdl *meta = &trace->reader->meta;
+	const struct facts *meta = &trace->reader->meta;
 
 	for (uint32_t i = 0; i < meta->process_count; i++)
 		if (meta->processes[i].schema)
@@ -150,8 +150,7 @@ static void record_damage(struct wm_trace *trace, const struct trace_damage *dam
 	trace->fields[2] = field_number("bytes", damage->bytes);
 	trace->fields[3] = field_string("what", damage->what);
 	record(trace, "waymark:damage", 'd', 4);
-	snprintf(trace->detail, sizeof(trace->detail), "%s, %s %llu: %s", damage->file,
-		 strcmp(damage->file, "metadata") ? "byte" : "line",
+	snprintf(trace->detail, sizeof(trace->detail), "%s, byte %llu: %s", damage->file,
 		 (unsigned long long)damage->offset, damage->what);
 }
 

@@ -96,7 +96,7 @@ static const struct kernel_event *kernel_event_of(const struct trace_class *clas
 int switches_has(const struct trace_reader *reader)
 {
 	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
-		const struct tsdl_process *process = &reader->meta.processes[i];
+		const struct fact_process *process = &reader->meta.processes[i];
 
 		for (uint32_t j = 0; process->is_kernel && j < process->schema->count; j++) {
 			const struct kernel_event *event = kernel_event_of(
@@ -151,7 +151,7 @@ static uint32_t span_of(const struct summary *summary, const struct trace_class 
 
 static void span_roles_make(struct pass *pass, uint32_t number, const struct summary *summary)
 {
-	const struct tsdl_process *process = &pass->reader->meta.processes[number];
+	const struct fact_process *process = &pass->reader->meta.processes[number];
 	uint64_t hz = pass->reader->meta.clocks[process->clock].ticks_hz;
 
 	for (uint32_t i = 0; i < process->schema->count; i++) {
@@ -180,7 +180,7 @@ static int has_roles(const struct role *roles, uint32_t count)
 /* Processes without any have none. */
 static int roles_make(struct pass *pass, const struct summary *summary)
 {
-	const struct tsdl *meta = &pass->reader->meta;
+	const struct facts *meta = &pass->reader->meta;
 
 	pass->roles = calloc((size_t)meta->process_count + 1, sizeof(*pass->roles));
 	for (uint32_t i = 0; pass->roles && i < meta->process_count; i++) {

@@ -20,7 +20,7 @@ struct switches {
 	struct switch_span *spans; /* by the place in the summary's spans[] */
 };
 
-/* Whether the trace's metadata declares switches. */
+/* Whether the trace declares switches. */
 int switches_has(const struct trace_reader *reader);
 
 /*

@@ -102,7 +102,7 @@ void life_end(struct wm_session *session, struct process *process)
 static int hand_out(struct wm_session *session, const struct process *process, enum life_kind kind,
 		    uint64_t ns, int (*event)(const struct wm_event *event, void *data), void *data)
 {
-	const struct tsdl_process about = { .pid = (uint32_t)process->pid,
+	const struct fact_process about = { .pid = (uint32_t)process->pid,
 					    .ppid = process->hello.ppid,
 					    .exe = process->exe };
 	struct wm_event_field fields[LIFE_FIELDS];

@@ -45,10 +45,10 @@ static void note_length(struct wm_session *session)
 
 static int close_trace(struct wm_session *session)
 {
-	int err = 0, copied, closed;
+	int err, copied, closed;
 
 	FOR_SOURCES(source, results)
-		err = err ? err : source->results(session);
+		source->results(session);
 	for (size_t i = 0; i < session->unrecorded->count; i++) {
 		const struct unrecorded *one = &session->unrecorded->all[i];
 		char reason[PATH_MAX + 256];
@@ -62,7 +62,7 @@ static int close_trace(struct wm_session *session)
 				     UNRECORDED_UNNAMED);
 	copied = trace_perf_maps_copy(session->writer);
 	closed = trace_writer_close(session->writer);
-	err = closed ? closed : err ? err : copied;
+	err = closed ? closed : copied;
 	session->writer = NULL;
 	if (err && !session->trace_error)
 		session->trace_error = err;

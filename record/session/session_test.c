@@ -363,7 +363,7 @@ Test(session, flooding_agent_uses_bounded_memory)
 	start_recording(session, &agent);
 	cr_expect_leq(refusals->count * strlen(refusals->all[0].name), 1u << 20);
 	cr_expect_eq(refusals->count + refusals->left_out, SAMPLE_FLOOD);
-	cr_assert(!wm_session_stop(session) && !chdir(folder) && !stat("trace/metadata", &about));
+	cr_assert(!wm_session_stop(session) && !chdir(folder) && !stat("trace/facts", &about));
 	cr_expect(about.st_size > 15 << 20 && about.st_size < 17 << 20);
 	wm_session_close(session);
 	sample_agent_release(&agent);

@@ -89,8 +89,8 @@ struct source {
 	/* ---- the session stops, the last source first ---- */
 	int (*leave)(struct wm_session *session); /* before the processes are made quiet */
 	int (*quiet)(struct wm_session *session, struct process *process);
-	void (*end)(struct wm_session *session);    /* after that */
-	int (*results)(struct wm_session *session); /* into the trace */
+	void (*end)(struct wm_session *session);     /* after that */
+	void (*results)(struct wm_session *session); /* into the trace */
 	void (*release)(struct wm_session *session);
 };
 

@@ -120,20 +120,19 @@ Test(unrecorded, own_file_executed_again_without_environment_is_named)
 	expect_not_preloaded("(unset ${!WAYMARK*}; exec", "); :");
 }
 
-/* Whether the trace's metadata contains these words. */
+/* Whether the trace's facts contain these words. */
 static int trace_says(const char *words)
 {
 	char path[96], text[65536];
 	size_t bytes;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/trace/metadata", folder);
+	snprintf(path, sizeof(path), "%s/trace/" FACTS_FILE, folder);
 	file = fopen(path, "re");
 	cr_assert(file);
-	bytes = fread(text, 1, sizeof(text) - 1, file);
+	bytes = fread(text, 1, sizeof(text), file);
 	fclose(file);
-	text[bytes] = '\0';
-	return strstr(text, words) != NULL;
+	return memmem(text, bytes, words, strlen(words)) != NULL;
 }
 
 /* Start a session that records the agent's process into a trace. */

@@ -75,7 +75,7 @@ const struct path_index *recorded_path(const struct recorded *recorded, size_t i
 	return &recorded->paths[index];
 }
 
-const struct tsdl_process *recorded_process(const struct recorded *recorded, size_t index)
+const struct fact_process *recorded_process(const struct recorded *recorded, size_t index)
 {
 	uint32_t process = recorded->paths[index].path->stream->process;
 

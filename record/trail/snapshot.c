@@ -19,20 +19,20 @@ struct taking {
 /* A sink for modules alone. */
 struct module_sink {
 	struct trail_sink sink;
-	struct tsdl_process *process;
+	struct fact_process *process;
 };
 
 static int module_add(struct trail_sink *sink, const struct control_module *module,
 		      const char *path)
 {
-	struct tsdl_process *process = ((struct module_sink *)sink)->process;
-	struct tsdl_module *new;
+	struct fact_process *process = ((struct module_sink *)sink)->process;
+	struct fact_module *new;
 
 	if (array_grow(&process->modules, &process->module_room, process->module_count + 1,
 		       sizeof(*process->modules)))
 		return -ENOMEM;
 	new = &process->modules[process->module_count];
-	*new = (struct tsdl_module){ .base = module->base, .gone = module->gone };
+	*new = (struct fact_module){ .base = module->base, .gone = module->gone };
 	new->path = strdup(path);
 	if (module->build_id_bytes)
 		new->build_id = calloc(1, 2 * sizeof(module->build_id) + 1);

@@ -8,7 +8,7 @@
 
 #include "record/trail/branch.h"
 #include "record/trail/store.h"
-#include "trace/tsdl.h"
+#include "trace/facts.h"
 #include "trace/trail/path.h"
 
 #include <stddef.h>
@@ -25,7 +25,7 @@ struct snapshot_table {
 struct snapshot {
 	struct trail_path path;
 	struct snapshot_table *tables;
-	struct tsdl_process process; /* its modules alone */
+	struct fact_process process; /* its modules alone */
 	uint8_t *ids;
 	size_t id_count, id_room;
 };

@@ -125,7 +125,7 @@ void trail_recorded_close(struct recorded *recorded);
 /* How many threads; the path of the index-th, counted. Its process's modules. */
 size_t recorded_count(const struct recorded *recorded);
 const struct path_index *recorded_path(const struct recorded *recorded, size_t index);
-const struct tsdl_process *recorded_process(const struct recorded *recorded, size_t index);
+const struct fact_process *recorded_process(const struct recorded *recorded, size_t index);
 
 /* ---- threads ---- */
 

@@ -349,7 +349,7 @@ void wm_trail_cursor_seek_end(struct wm_trail_cursor *cursor)
 
 static int cursor_fill(struct wm_trail_cursor *cursor, struct wm_trail *trail, pid_t tid)
 {
-	const struct tsdl_process *process;
+	const struct fact_process *process;
 	int err = 0, at;
 
 	if (trail->recorded) {

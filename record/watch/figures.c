@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/watch/figures.h"
 
-#include "base/text_buffer.h"
+#include "trace/facts.h"
 #include "trace/writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SPEC "spec "
 
 struct noted {
 	struct watched_spec watched;
@@ -103,67 +101,41 @@ static void figure_set(const struct figure *figure, struct noted *noted, uint64_
 		memcpy(at, &narrow, sizeof(narrow));
 }
 
-static int write_one(const struct watched_spec *watched, int unproven, struct trace_writer *writer)
+static void write_one(const struct watched_spec *watched, int unproven, struct trace_writer *writer)
 {
 	const struct noted noted = { *watched, watched->counts.hits ? 0 : unproven };
-	struct text text = { 0 };
-	int err = watched->earlier ? write_one(watched->earlier, unproven, writer) : 0;
+	uint32_t number;
 
-	if (err || !watched->processes)
-		return err;
+	if (watched->earlier)
+		write_one(watched->earlier, unproven, writer);
+	if (!watched->processes)
+		return;
+	number = trace_watch_add(writer, watched->text);
 	for (size_t i = 0; i < FIGURE_COUNT; i++) {
 		uint64_t value = figure_get(&figures[i], &noted);
 
 		if (value)
-			text_format(&text, "%s=%llu ", figures[i].name, (unsigned long long)value);
+			trace_figure_add(writer, number, figures[i].name, value);
 	}
-	text_format(&text, SPEC "%s", watched->text);
-	err = text.error;
-	if (!err)
-		trace_watch_add(writer, text.at);
-	text_release(&text);
-	return err;
 }
 
-int figures_write(const struct watched_list *list, struct trace_writer *writer)
+void figures_write(const struct watched_list *list, struct trace_writer *writer)
 {
-	int err = 0;
-
-	for (size_t i = 0; i < list->count && !err; i++)
+	for (size_t i = 0; i < list->count; i++)
 		if (watches_of(list, i))
-			err = write_one(watches_of(list, i), list->unproven, writer);
-	return err;
+			write_one(watches_of(list, i), list->unproven, writer);
 }
 
-/* Read one "NAME=NUMBER ". Returns the text behind it, or NULL if there is no such pair. */
-static const char *read_one(struct noted *noted, const char *words)
-{
-	size_t bytes = strcspn(words, "= ");
-	uint64_t value;
-	char *end;
-
-	if (words[bytes] != '=' || words[bytes + 1] < '0' || words[bytes + 1] > '9')
-		return NULL;
-	value = strtoull(words + bytes + 1, &end, 10);
-	if (*end != ' ')
-		return NULL;
-	for (size_t i = 0; i < FIGURE_COUNT; i++)
-		if (!strncmp(figures[i].name, words, bytes) && !figures[i].name[bytes])
-			figure_set(&figures[i], noted, value);
-	return end + 1;
-}
-
-int figures_read(struct watched_spec *watched, int *unproven, const char *words)
+int figures_read(struct watched_spec *watched, int *unproven, const struct fact_watch *watch)
 {
 	struct noted noted = { 0 };
 
-	*watched = noted.watched;
-	while (words && strncmp(words, SPEC, strlen(SPEC)) != 0)
-		words = read_one(&noted, words);
-	if (!words)
-		return -EINVAL;
+	for (size_t i = 0; i < watch->count; i++)
+		for (size_t j = 0; j < FIGURE_COUNT; j++)
+			if (!strcmp(figures[j].name, watch->figures[i].name))
+				figure_set(&figures[j], &noted, watch->figures[i].value);
 	*watched = noted.watched;
 	*unproven = noted.unproven;
-	watched->text = strdup(words + strlen(SPEC));
+	watched->text = strdup(watch->spec);
 	return watched->text ? 0 : -ENOMEM;
 }

@@ -38,18 +38,18 @@ Test(figures, read_returns_written_counts)
 
 	sample_folder(dir);
 	cr_assert_eq(trace_writer_open(&writer, dir), 0);
-	cr_assert_eq(figures_write(&list, writer), 0);
+	figures_write(&list, writer);
 	cr_assert_eq(trace_writer_close(writer), 0);
 	cr_assert_eq(trace_reader_open(&reader, dir), 0);
 	cr_assert_eq(reader->meta.watch_count, 2);
-	cr_assert_eq(figures_read(&read, &unproven, reader->meta.watches[0]), 0);
+	cr_assert_eq(figures_read(&read, &unproven, &reader->meta.watches[0]), 0);
 	cr_assert_str_eq(read.text, before.text);
 	cr_assert_eq(unproven, 0, "it had hits");
 	cr_assert_eq(read.until_realtime_ns, UINT64_MAX);
 	cr_assert_eq(read.was_stopped, 1);
 	cr_assert_eq(memcmp(&read.counts, &before.counts, sizeof(read.counts)), 0);
 	watched_spec_release(&read);
-	cr_assert_eq(figures_read(&read, &unproven, reader->meta.watches[1]), 0);
+	cr_assert_eq(figures_read(&read, &unproven, &reader->meta.watches[1]), 0);
 	cr_assert_str_eq(read.text, all[1].text);
 	cr_assert_eq(unproven, WM_E_BREAKPOINT_DEAD);
 	cr_assert_eq(read.pieces, 4);
@@ -62,49 +62,19 @@ Test(figures, read_returns_written_counts)
 }
 
 /* A trace may come from any source. */
-Test(figures, read_without_spec_returns_einval)
+Test(figures, read_ignores_unknown_names_and_cuts_large_numbers)
 {
-	static const char *const bad[] = {
-		"",	      "hits=", "hits=1", "hits=1spec a", "hits=-1 spec a", "hits 1 spec a",
-		"=1 = spec a"
-	};
+	struct fact_figure all[] = { { (char *)"later", 4 },
+				     { (char *)"why", UINT64_MAX },
+				     { (char *)"hits", 2 },
+				     { (char *)"", 1 } };
+	const struct fact_watch watch = { .spec = (char *)"a", .figures = all, .count = 4 };
 	struct watched_spec read;
 	int unproven;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		cr_expect_eq(figures_read(&read, &unproven, bad[i]), -EINVAL, "%s", bad[i]);
-	cr_assert_eq(figures_read(&read, &unproven, "later=4 why=4294967295 hits=2 spec a"), 0);
+	cr_assert_eq(figures_read(&read, &unproven, &watch), 0);
 	cr_assert_eq(read.counts.hits, 2);
 	cr_assert_eq(read.why, INT32_MAX);
 	cr_assert_str_eq(read.text, "a");
 	watched_spec_release(&read);
-}
-
-/* Words with any bytes changed are read or refused; each number is of the words or none. */
-Test(figures, read_of_any_words_ends)
-{
-	static const char good[] = "hits=20 taken=18 missed=2 why=7 pieces=2 changed_ns=99 spec a";
-	uint64_t seed = 17, fine = 0;
-	struct watched_spec read;
-	int unproven;
-
-	for (unsigned int i = 0; i < 20000; i++) {
-		char words[sizeof(good)];
-		int err;
-
-		memcpy(words, good, sizeof(good));
-		for (uint64_t j = 1 + sample_random(&seed) % 4; j--;)
-			words[sample_random(&seed) %
-			      (sizeof(good) - 1)] = "\0 =0129aspec\x80\xff"[sample_random(&seed) %
-									    14];
-		err = figures_read(&read, &unproven, words);
-		cr_assert(!err || err == -EINVAL);
-		if (err)
-			continue;
-		fine++;
-		cr_assert_eq(strcmp(read.text, words + strlen(words) - strlen(read.text)), 0);
-		cr_assert_geq(read.why, 0);
-		watched_spec_release(&read);
-	}
-	cr_expect_gt(fine, 100);
 }

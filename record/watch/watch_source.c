@@ -96,9 +96,9 @@ static int quiet(struct wm_session *session, struct process *process)
 	return 0;
 }
 
-static int results(struct wm_session *session)
+static void results(struct wm_session *session)
 {
-	return figures_write(session->watched, session->writer);
+	figures_write(session->watched, session->writer);
 }
 
 static void release(struct wm_session *session)

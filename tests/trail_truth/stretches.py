@@ -32,6 +32,8 @@ def read_runs():
             sys.exit(f"babeltrace2: {line}")
         ns = int(match[1]) * 10**9 + int(match[2])
         name, tid = match[3], int(match[4])
+        if name.startswith("waymark:"):
+            continue
         begin = ns if begin is None else min(begin, ns)
         names.setdefault(name, []).append(ns)
         if name == "trail:blocks":

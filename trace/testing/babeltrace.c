@@ -6,6 +6,7 @@
 #include <babeltrace2/babeltrace.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void put_integer(struct text *line, const bt_field *field, bt_field_class_type type)
 {
@@ -99,13 +100,24 @@ static void put_event(struct babeltrace *read, const bt_message *message)
 	read->lines[read->count++] = line.at;
 }
 
+/* The trace's facts are among the events. */
+static int is_fact(const bt_message *message)
+{
+	const bt_event *event = bt_message_event_borrow_event_const(message);
+
+	return !strncmp(bt_event_class_get_name(bt_event_borrow_class_const(event)), "waymark:", 8);
+}
+
 static void put_message(struct babeltrace *read, const bt_message *message)
 {
 	uint64_t count = 0;
 
 	switch (bt_message_get_type(message)) {
 	case BT_MESSAGE_TYPE_EVENT:
-		put_event(read, message);
+		if (is_fact(message))
+			read->facts++;
+		else
+			put_event(read, message);
 		break;
 	case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
 		bt_message_discarded_events_get_count(message, &count);

@@ -11,6 +11,7 @@
 struct babeltrace {
 	char **lines; /* one an event: "NS NAME FIELD=VALUE ..." (see canon.h) */
 	uint32_t count, room;
+	uint32_t facts;			     /* events of waymark:*, which have no lines */
 	uint64_t discarded, missing_packets; /* as it says */
 	int failed;			     /* it stopped with an error */
 };

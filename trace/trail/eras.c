@@ -19,7 +19,7 @@ static int by_epoch(const void *one, const void *other)
 }
 
 /* As the writer had it. */
-static int module_take(struct module_epochs *epochs, const struct tsdl_module *from)
+static int module_take(struct module_epochs *epochs, const struct fact_module *from)
 {
 	struct control_module module = { .base = from->base, .gone = from->gone != 0 };
 	const char *id = from->build_id ? from->build_id : "";
@@ -32,7 +32,7 @@ static int module_take(struct module_epochs *epochs, const struct tsdl_module *f
 	return module_epochs_take(epochs, &module, from->path);
 }
 
-int trails_epochs_read(struct module_epochs *epochs, const struct tsdl_process *process)
+int trails_epochs_read(struct module_epochs *epochs, const struct fact_process *process)
 {
 	int err = 0;
 
@@ -42,7 +42,7 @@ int trails_epochs_read(struct module_epochs *epochs, const struct tsdl_process *
 }
 
 /* The eras of a process's spaces; of one without a trail:space: all the time. */
-static int eras_take(struct trail_space **spaces, size_t count, const struct tsdl_process *process)
+static int eras_take(struct trail_space **spaces, size_t count, const struct fact_process *process)
 {
 	struct module_epochs epochs = { 0 };
 	int err = trails_epochs_read(&epochs, process);

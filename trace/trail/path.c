@@ -409,7 +409,7 @@ static struct trail_path *path_of(struct trails *trails, const struct trace_stre
 
 static int has_trail(const struct trace_reader *reader, const struct trace_stream *stream)
 {
-	/* without a whole packet the metadata may lack its process: that part may have been cut */
+	/* without a whole packet the facts may lack its process: that part may have been cut */
 	const struct trace_schema *schema = stream->packets ? stream_schema(reader, stream) : NULL;
 
 	for (uint32_t i = 0; schema && i < schema->count; i++)

@@ -23,7 +23,7 @@
 
 /* A table, and whose it is. */
 struct trail_space {
-	uint32_t process; /* which of the reader's metadata's */
+	uint32_t process; /* which of the reader's facts' */
 	uint32_t number;
 	int is_told; /* its epoch is known (module_epochs.h) */
 	struct trail_table table;
@@ -88,7 +88,7 @@ struct trails {
 };
 
 /* The epochs of a process's modules, as its writer had them. 0 or -ENOMEM; to be released. */
-int trails_epochs_read(struct module_epochs *epochs, const struct tsdl_process *process);
+int trails_epochs_read(struct module_epochs *epochs, const struct fact_process *process);
 
 /* Once all spaces are known: each table's number and era. 0 or -ENOMEM. */
 int trails_eras_take(struct trails *trails, const struct trace_reader *reader);

@@ -36,7 +36,7 @@ struct trail_block {
 
 /*
  * When a table's blocks ran, by what came and went of the process's modules until then (struct
- * tsdl_process): between the first `from` of them and the first `to`, or when the same modules were
+ * fact_process): between the first `from` of them and the first `to`, or when the same modules were
  * there again. Zeroed: at any time.
  */
 struct trail_era {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct trail_thread_entry {
-	uint32_t process; /* which of the reader's metadata's */
+	uint32_t process; /* which of the reader's facts' */
 	uint32_t tid;
 	uint64_t blocks;      /* of its trails that are over */
 	uint64_t begun, over; /* trails */

@@ -9,8 +9,8 @@ struct made made;
 
 static struct sample_trail sample;
 
-static struct tsdl_module module = { .path = (char *)CALLS_FIXTURE };
-static const struct tsdl_process process = { .modules = &module, .module_count = 1 };
+static struct fact_module module = { .path = (char *)CALLS_FIXTURE };
+static const struct fact_process process = { .modules = &module, .module_count = 1 };
 
 void made_begin(void)
 {
