@@ -8,7 +8,6 @@
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -29,7 +28,6 @@ static int open_event(const struct counts *counts, const struct count_event *eve
 {
 	const struct counts_request *request = counts->request;
 	int is_thread = request->scope != COUNTS_CPUS;
-	unsigned long flags = PERF_FLAG_FD_CLOEXEC;
 	struct perf_event_attr attr = {
 		.type = event->type,
 		.size = sizeof(attr),
@@ -45,14 +43,8 @@ static int open_event(const struct counts *counts, const struct count_event *eve
 		.exclude_hv = event->excludes_hypervisor,
 		.enable_on_exec = request->scope == COUNTS_COMMAND && group_fd < 0,
 	};
-	long fd;
 
-	if (!is_thread && request->cgroup_fd >= 0) {
-		flags |= PERF_FLAG_PID_CGROUP;
-		tid = request->cgroup_fd;
-	}
-	fd = syscall(SYS_perf_event_open, &attr, tid, cpu, group_fd, flags);
-	return fd < 0 ? -errno : (int)fd;
+	return instance_open_attr(&attr, tid, cpu, group_fd, request->cgroup_fd);
 }
 
 /* Why the kernel refused it, in words. */

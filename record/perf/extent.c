@@ -65,48 +65,19 @@ static void enable_from(const struct extent *extent, size_t first)
 int extent_refused(const struct extent *extent, const struct count_event *event, int has_kernel,
 		   pid_t tid, int cpu, int error, struct detail detail)
 {
-	struct target target;
-	char whose[64];
-	int err;
+	const struct instance instance = { .tid = tid, .cpu = cpu };
 
-	if (tid < 0)
-		snprintf(whose, sizeof(whose), "CPU %d", cpu);
-	else
-		snprintf(whose, sizeof(whose), "thread %d", (int)tid);
-	switch (-error) {
-	case EMFILE:
-		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
-				  "%zu are open; RLIMIT_NOFILE is reached", extent->count);
-	case ENOSYS:
-		return detail_set(detail, -ENOSYS, PERF_IS_MISSING);
-	case EACCES:
-	case EPERM:
-		err = perf_forbidden(tid >= 0, has_kernel, detail);
-		if (err)
-			return err;
-		if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
-			return detail_set(detail, -WM_E_PERF_DENIED, PERF_IS_FILTERED);
-		if (tid >= 0 && !target_read(&target, tid))
-			return target_denied(&target, detail);
-		return detail_set(detail, -EPERM, "%s of %s", event->name, whose);
-	case EBADF:
+	if (error == -EBADF)
 		return detail_set(
 			detail, -EINVAL,
 			"the folder is no cgroup of version 2, or of version 1's perf_event");
-	case ENODEV:
-		if (tid < 0)
-			return detail_set(detail, error, "CPU %d is not online", cpu);
-		/* falls through */
-	case ENOENT:
-		if (extent->cgroup_fd >= 0 && faccessat(extent->cgroup_fd, "cgroup.procs", F_OK, 0))
-			return detail_set(detail, error, "the cgroup was removed");
-		/* falls through */
-	case EOPNOTSUPP:
-	case EINVAL:
+	if ((error == -ENOENT || (error == -ENODEV && tid >= 0)) && extent->cgroup_fd >= 0 &&
+	    faccessat(extent->cgroup_fd, "cgroup.procs", F_OK, 0))
+		return detail_set(detail, error, "the cgroup was removed");
+	if (error == -ENOENT || error == -EOPNOTSUPP || error == -EINVAL ||
+	    (error == -ENODEV && tid >= 0))
 		return detail_set(detail, -WM_E_COUNT_UNIT, "%s", event->name);
-	default:
-		return detail_set(detail, error, "%s of %s", event->name, whose);
-	}
+	return perf_refused(&instance, event->name, has_kernel, extent->count, error, detail);
 }
 
 /* ---- threads ---- */

@@ -18,13 +18,18 @@
  */
 #define ADDRESS_END (UINT64_C(1) << 56)
 
-static int perf_open(struct perf_event_attr *attr, pid_t tid, int cpu, int group_fd)
+int instance_open_attr(struct perf_event_attr *attr, pid_t tid, int cpu, int group_fd,
+		       int cgroup_fd)
 {
-	long fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
+	int is_cgroup = tid < 0 && cgroup_fd >= 0;
+	unsigned long flags = PERF_FLAG_FD_CLOEXEC | (is_cgroup ? PERF_FLAG_PID_CGROUP : 0);
+	long fd;
 
+	tid = is_cgroup ? cgroup_fd : tid;
+	fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, flags);
 	/* also where another opener has raised the limit: the old one refused us */
 	if (fd < 0 && errno == EMFILE && !descriptors_raise())
-		fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, PERF_FLAG_FD_CLOEXEC);
+		fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, flags);
 	return fd < 0 ? -errno : (int)fd;
 }
 
@@ -100,7 +105,7 @@ int instance_open(struct instance *instance, const struct event_source *source,
 	own.is_disabled = instance->is_leader;
 	own.tells_tasks = tells_tasks(instance, form);
 	attr_fill(&attr, source, &own);
-	fd = perf_open(&attr, instance->tid, instance->cpu, group_fd);
+	fd = instance_open_attr(&attr, instance->tid, instance->cpu, group_fd, -1);
 	instance->fd = fd < 0 ? -1 : fd;
 	return fd < 0 ? fd : 0;
 }
@@ -168,7 +173,7 @@ int instance_free_registers(pid_t tid, int cpu)
 	int fds[EVENT_SOURCES_MAX], count = 0, err = 0;
 
 	while (count < EVENT_SOURCES_MAX) {
-		int fd = perf_open(&attr, tid, cpu, -1);
+		int fd = instance_open_attr(&attr, tid, cpu, -1, -1);
 
 		if (fd < 0) {
 			err = fd;

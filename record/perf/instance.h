@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One kernel event: a source (of an object a breakpoint) on a thread or a CPU. An object's events of
- * one thread form a group in the order of their sources, so that one call enables all of them, at
- * one time; for a group of four the kernel interrupts the thread's CPU twice, for four events alone
- * eight times.
+ * One kernel event: a source (of an object a breakpoint) on a thread or a CPU. An object's events
+ * of one thread form a group in the order of their sources, so that one call enables all of them,
+ * at one time; for a group of four the kernel interrupts the thread's CPU twice, for four events
+ * alone eight times.
  *
  * A group can't be made on threads that run: the kernel exchanges the events of a thread with those
  * of one that it started, as both have the same, rather than to switch them; so the next event of
@@ -32,6 +32,15 @@ struct instance_form {
 	uint8_t is_exchanged; /* see instance_keeps_place() */
 	uint8_t tells_tasks;  /* of its threads, which task each started; into its ring */
 };
+
+struct perf_event_attr;
+
+/*
+ * perf_event_open(2), once more where this process may have more descriptors. cgroup_fd: of what
+ * that runs on the CPU (tid -1); -1: none. The descriptor, or -errno.
+ */
+int instance_open_attr(struct perf_event_attr *attr, pid_t tid, int cpu, int group_fd,
+		       int cgroup_fd);
 
 /*
  * Open it: instance->tid, cpu, source and is_leader say where and as what; group_fd is its

@@ -27,14 +27,16 @@ int perf_is_privileged(void)
 	return (mask >> CAPABILITY_PERFMON & 1) || (mask >> CAPABILITY_SYS_ADMIN & 1);
 }
 
-static int is_whose(const struct instance *instance, char *words, size_t bytes)
+static void whose_print(const struct instance *instance, char *words, size_t bytes)
 {
 	char comm[16];
 
-	if (instance->tid <= 0)
-		return snprintf(words, bytes, "CPU %d", instance->cpu);
+	if (instance->tid <= 0) {
+		snprintf(words, bytes, "CPU %d", instance->cpu);
+		return;
+	}
 	target_comm(instance->tid, instance->tid, comm);
-	return snprintf(words, bytes, "thread %d (%s)", instance->tid, comm);
+	snprintf(words, bytes, "thread %d (%s)", instance->tid, comm);
 }
 
 static int taken(struct perf_object *object, const struct instance *instance, struct detail detail)
@@ -44,7 +46,7 @@ static int taken(struct perf_object *object, const struct instance *instance, st
 	int found = instance->tid > 0 ? instance_free_registers(instance->tid, -1) : -1;
 
 	object->refused = *instance;
-	is_whose(instance, whose, sizeof(whose));
+	whose_print(instance, whose, sizeof(whose));
 	if (found < 0)
 		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s: %u wanted", whose, wanted);
 	/* what is ours of it is still open */
@@ -68,53 +70,63 @@ int perf_forbidden(int is_thread, int has_kernel, struct detail detail)
 				      : "; for the kernel's accesses it must be 1");
 }
 
-/* The level of perf_event_paranoid for this event. 0: it allows it, or a capability does. */
-static int forbidden(const struct perf_object *object, const struct instance *instance,
-		     struct detail detail)
-{
-	return perf_forbidden(instance->tid > 0, object->request.flags & EVENT_KERNEL, detail);
-}
-
-static int denied(const struct perf_object *object, const struct instance *instance, int error,
-		  struct detail detail)
+static int denied(const struct instance *instance, int has_kernel, int error, struct detail detail)
 {
 	struct target target;
 	int err;
 
 	if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
 		return detail_set(detail, -WM_E_PERF_DENIED, "%s", PERF_IS_FILTERED);
-	err = forbidden(object, instance, detail);
+	err = perf_forbidden(instance->tid > 0, has_kernel, detail);
 	if (err)
 		return err;
-	if (instance->tid > 0 && !target_read(&target, instance->tid))
-		return target_denied(&target, detail);
-	return -EPERM;
+	return instance->tid > 0 && !target_read(&target, instance->tid)
+		       ? target_denied(&target, detail)
+		       : 0;
+}
+
+int perf_refused(const struct instance *instance, const char *name, int has_kernel, size_t opened,
+		 int error, struct detail detail)
+{
+	char whose[64];
+	int err;
+
+	switch (-error) {
+	case EMFILE:
+		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
+				  "%zu are open and do not suffice; RLIMIT_NOFILE is reached",
+				  opened);
+	case EACCES:
+	case EPERM:
+		err = denied(instance, has_kernel, error, detail);
+		if (err)
+			return err;
+		error = -EPERM;
+		break;
+	case ENOSYS:
+		return detail_set(detail, -ENOSYS, "%s", PERF_IS_MISSING);
+	case ENODEV:
+		return detail_set(detail, -ENODEV, "CPU %d is not online", instance->cpu);
+	default:
+		break;
+	}
+	whose_print(instance, whose, sizeof(whose));
+	return detail_set(detail, error, "%s of %s", name, whose);
 }
 
 int perf_object_refused(struct perf_object *object, const struct instance *instance, int error,
 			struct detail detail)
 {
-	char whose[64];
-	int err;
+	int has_kernel = (object->request.flags & EVENT_KERNEL) != 0, err;
+	char name[32];
 
 	switch (-error) {
 	case ENOSPC:
 		/*
 		 * perf_event_open(2) takes the register first and asks for the right to a CPU then
 		 */
-		err = forbidden(object, instance, detail);
+		err = perf_forbidden(instance->tid > 0, has_kernel, detail);
 		return err ? err : taken(object, instance, detail);
-	case EMFILE:
-		return detail_set(detail, -WM_E_NO_DESCRIPTORS,
-				  "%zu are open and do not suffice; RLIMIT_NOFILE is reached",
-				  object->extent.count);
-	case EACCES:
-	case EPERM:
-		return denied(object, instance, error, detail);
-	case ENOSYS:
-		return detail_set(detail, -ENOSYS, "%s", PERF_IS_MISSING);
-	case ENODEV:
-		return detail_set(detail, -ENODEV, "CPU %d is not online", instance->cpu);
 	case EINVAL:
 	case E2BIG:
 		if (object->request.flags & EVENT_SIGNAL)
@@ -124,6 +136,6 @@ int perf_object_refused(struct perf_object *object, const struct instance *insta
 	default:
 		break;
 	}
-	is_whose(instance, whose, sizeof(whose));
-	return detail_set(detail, error, "%s, source %u", whose, instance->source);
+	snprintf(name, sizeof(name), "source %u", instance->source);
+	return perf_refused(instance, name, has_kernel, object->extent.count, error, detail);
 }

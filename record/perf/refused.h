@@ -3,6 +3,7 @@
 #ifndef RECORD_PERF_REFUSED_H
 #define RECORD_PERF_REFUSED_H
 
+#include "record/perf/instance.h"
 #include "target/process/target.h"
 
 #define PERF_PARANOID "kernel.perf_event_paranoid"
@@ -20,5 +21,12 @@ int perf_is_privileged(void);
  * it. 0, or -WM_E_PERF_DENIED with words.
  */
 int perf_forbidden(int is_thread, int has_kernel, struct detail detail);
+
+/*
+ * Why the kernel refused an event, in words: its name; whether it was to see the kernel's part; how
+ * many are open. Returns the error to be returned.
+ */
+int perf_refused(const struct instance *instance, const char *name, int has_kernel, size_t opened,
+		 int error, struct detail detail);
 
 #endif

@@ -18,8 +18,8 @@
 #define RINGS_SETTLE_NS 100000000
 
 /*
- * What every record in a ring must have, with sample_id_all, so that each can be put in order before
- * its event is known.
+ * What every record in a ring must have, with sample_id_all, so that each can be put in order
+ * before its event is known.
  */
 #define RINGS_COMMON                                                                               \
 	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
@@ -115,13 +115,13 @@ uint64_t rings_sample_type(unsigned int flags);
 uint64_t rings_registers(unsigned int flags);
 
 /*
- * Read what there is into the rings' lists, by time. rings_pending(): how many records wait there. 0,
- * -ENOMEM.
+ * Read what there is into the rings' lists, by time: 0, -ENOMEM. rings_pending(): how many records
+ * wait there.
  */
 int rings_fill(struct rings *rings);
 size_t rings_pending(const struct rings *rings);
 
-/* Add a PERF_RECORD_LOST of as many. They are older than now, and how old is unknown. 0, -ENOMEM. */
+/* Add a PERF_RECORD_LOST of as many, which are older than now by an unknown time. 0, -ENOMEM. */
 int rings_add_lost(struct cpu_ring *ring, uint64_t count);
 
 /*

@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -355,20 +354,6 @@ static struct perf_event_attr event_attr(const struct sampler *sampler, unsigned
 	return attr;
 }
 
-static int perf_open(const struct sampler *sampler, struct perf_event_attr *attr, pid_t tid,
-		     int cpu)
-{
-	unsigned long flags = PERF_FLAG_FD_CLOEXEC;
-	long fd;
-
-	if (tid < 0 && sampler->request->cgroup_fd >= 0) {
-		flags |= PERF_FLAG_PID_CGROUP;
-		tid = sampler->request->cgroup_fd;
-	}
-	fd = syscall(SYS_perf_event_open, attr, tid, cpu, -1, flags);
-	return fd < 0 ? -errno : (int)fd;
-}
-
 /* ---- what the kernel refuses ---- */
 
 static int is_kernel_breakpoint(const struct sampler_event *event)
@@ -459,16 +444,16 @@ static int open_event(struct sampler *sampler, unsigned int which, pid_t tid, in
 
 	if (which == request->event_count) {
 		attr = tasks_attr(sampler);
-		return perf_open(sampler, &attr, tid, cpu);
+		return instance_open_attr(&attr, tid, cpu, -1, sampler->request->cgroup_fd);
 	}
 	attr = event_attr(sampler, which);
-	fd = perf_open(sampler, &attr, tid, cpu);
+	fd = instance_open_attr(&attr, tid, cpu, -1, sampler->request->cgroup_fd);
 	if ((fd != -EACCES && fd != -EPERM) || attr.exclude_kernel || event->what.has_modifiers ||
 	    tid < 0 || !has_user_part(event))
 		return fd;
 	sampler->forms[which].excludes_kernel = 1;
 	attr = event_attr(sampler, which);
-	fd = perf_open(sampler, &attr, tid, cpu);
+	fd = instance_open_attr(&attr, tid, cpu, -1, sampler->request->cgroup_fd);
 	if (fd < 0)
 		sampler->forms[which].excludes_kernel = 0;
 	return fd;
@@ -543,10 +528,10 @@ static int counts_lost(void)
 		.exclude_kernel = 1,
 		.read_format = PERF_FORMAT_LOST,
 	};
-	long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	int fd = instance_open_attr(&attr, 0, -1, -1, -1);
 
 	if (fd >= 0)
-		close((int)fd);
+		close(fd);
 	return fd >= 0;
 }
 

@@ -173,8 +173,8 @@ int code_file_content(struct code_file *file, const struct code_section *section
 
 /*
  * The separate debug file: by build id, then by .gnu_debuglink, below /usr/lib/debug of the file's
- * own root and then of our root; then from a server, if that is allowed (target/code/fetch.h). NULL:
- * none fits.
+ * own root and then of our root; then from a server, if that is allowed (target/code/fetch.h).
+ * NULL: none fits.
  */
 struct code_file *code_file_debug(struct code_file *file);
 
