@@ -25,7 +25,7 @@ if command -v strace >/dev/null; then
 		-- ./traced >out 2>words
 	expect "markers under strace: status" $? 0
 	expect "markers under strace: recorded" "$(json recorded)" 5
-	grep -q '"name":"traced:pass".*"reason":"another process traces it already"' out || fail "under strace: $(cat out)"
+	grep -q '"subject":"traced:pass","text":"another process traces it already"' out || fail "under strace: $(cat out)"
 	timeout 60 strace -f -qq -o log "$waymark" record -e func:pass@traced -o traced_alone -- ./traced >out 2>words
 	expect "a jump alone under strace: status" $? 1
 	says "another process traces it already: pid"

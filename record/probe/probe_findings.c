@@ -44,7 +44,7 @@ static void refusal_findings(const struct probes *probes, struct findings *list)
 			 quantity_show_count(probes->wanted, wanted, sizeof(wanted)));
 	finding_add(list, "refused", FINDING_LOSS, "%s%s place%s refused",
 		    quantity_show_count(refusals->count, count, sizeof(count)), of,
-		    refusals->count == 1 ? " was" : "s were")
+		    refusals->count == 1 && !*of ? " was" : "s were")
 		->count = refusals->count;
 	for (size_t i = 0; i < refusals->count; i++) {
 		struct finding *finding = finding_part(list, "refusal", all[i]->name, all[i]->error,
