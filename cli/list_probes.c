@@ -96,12 +96,6 @@ static void take_place(const struct listing_place *listed, void *data)
 	text_release(&returns);
 }
 
-static void take_module(const char *module, void *data)
-{
-	(void)module;
-	(void)data;
-}
-
 static void take_fault(const char *module, int error, void *data)
 {
 	struct printed *printed = data;
@@ -115,7 +109,6 @@ int list_probes(struct rows *rows, struct spec_list *specs, const struct list_sc
 	struct listing listing = {
 		.specs = specs,
 		.place = take_place,
-		.module = take_module,
 		.fault = take_fault,
 		.data = &printed,
 	};

@@ -135,12 +135,6 @@ static void take_place(const struct listing_place *listed, void *data)
 	list_give(data, &place);
 }
 
-static void take_module(const char *module, void *data)
-{
-	(void)module;
-	(void)data;
-}
-
 static int is_over(void *data)
 {
 	const struct list *list = data;
@@ -153,7 +147,6 @@ static int list_code(struct list *list, pid_t pid, const char *path)
 	struct listing listing = {
 		.specs = &list->specs,
 		.place = take_place,
-		.module = take_module,
 		.fault = give_fault,
 		.is_over = is_over,
 		.data = list,

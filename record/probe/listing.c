@@ -72,7 +72,6 @@ static int list_module(struct listing *listing, struct code_module *module, cons
 
 	listing->path = path;
 	listing->base = module->base;
-	listing->module(path, listing->data);
 	err = plan_make(&plan, listing->specs, module, process, &listener);
 	if (!err)
 		err = plan_names(&listing->names, listing->specs, module);

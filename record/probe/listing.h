@@ -40,8 +40,6 @@ struct listing {
 	/* the caller's */
 	struct spec_list *specs; /* also gets the results of each */
 	void (*place)(const struct listing_place *place, void *data);
-	/* called before each module's places, also if it has none */
-	void (*module)(const char *module, void *data);
 	/* a module that can't be read is skipped */
 	void (*fault)(const char *module, int error, void *data);
 	/* called before each module: whether to stop; NULL: never */
