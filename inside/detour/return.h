@@ -48,9 +48,9 @@ uintptr_t return_original(uintptr_t address);
 uint64_t return_entry(void);
 
 /*
- * Whether returns can be had at all here: not with shadow stacks (-ENOTSUP), nor after return_stop()
- * (-WM_E_STACKS_COPIED). 0 or an error. To be called before the first is asked for: from then on the
- * free units of a thread that ends go to the pool. Control side.
+ * Whether returns can be had at all here: not with shadow stacks (-ENOTSUP), nor after
+ * return_stop() (-WM_E_STACKS_COPIED). 0 or an error. To be called before the first is asked for:
+ * from then on the free units of a thread that ends go to the pool. Control side.
  */
 int return_check(void);
 

@@ -116,7 +116,7 @@ static int is_stranded(const struct writer_stack *stack, uintptr_t frame, uintpt
 
 int writer_nest(struct writer *writer, uintptr_t sp)
 {
-	/* a page is of one stack: a hit that a jump left there is seen, and no other taken for it */
+	/* a page is of one stack: no hit of another is taken for one that a jump left there */
 	const struct writer_stack page = { sp & ~(uintptr_t)PAGE_LOW_BITS, PAGE_LOW_BITS + 1 };
 	int is_own = stack_has(&writer->stack, sp), first = is_own ? 0 : DEPTH_ELSEWHERE;
 
