@@ -36,7 +36,7 @@ int (*janitor_stopper)(const struct text *text, struct janitor_site *sites, size
 static struct {
 	unsigned char *stack; /* GUARD_BYTES of it are its guard */
 	struct stop_job *job;
-	struct stopped *threads;
+	struct halt_thread *threads;
 	uint32_t *slots;
 	uint32_t room;
 } janitor;
@@ -48,22 +48,23 @@ static void *map(size_t bytes)
 	return start == MAP_FAILED ? NULL : start;
 }
 
-/* Two slots a thread: a hash that is half empty. */
+/* Two slots a thread: a hash that is half empty. What there is stays if there is no memory. */
 static int make_room(uint32_t room)
 {
+	const size_t each = sizeof *janitor.threads + 2 * sizeof *janitor.slots;
+	struct halt_thread *threads;
+
 	if (janitor.room >= room)
 		return 0;
 	if (room > ROOM_MAX)
 		return -EAGAIN;
-	if (janitor.room) {
-		kernel_munmap(janitor.threads, janitor.room * sizeof *janitor.threads);
-		kernel_munmap(janitor.slots, 2 * janitor.room * sizeof *janitor.slots);
-	}
-	janitor.room = 0;
-	janitor.threads = map(room * sizeof *janitor.threads);
-	janitor.slots = map(2 * room * sizeof *janitor.slots);
-	if (!janitor.threads || !janitor.slots)
+	threads = map(room * each);
+	if (!threads)
 		return -ENOMEM;
+	if (janitor.room)
+		kernel_munmap(janitor.threads, janitor.room * each);
+	janitor.threads = threads;
+	janitor.slots = (uint32_t *)(threads + room);
 	janitor.room = room;
 	return 0;
 }
@@ -125,32 +126,34 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	for (uint32_t i = 0; i < 2 * janitor.room; i++)
 		janitor.slots[i] = 0;
 	memset(job, 0, offsetof(struct stop_job, words));
-	job->pid = kernel_getpid();
-	job->tid = kernel_gettid();
+	job->halt = (struct halt_threads){
+		.pid = kernel_getpid(),
+		.tid = kernel_gettid(),
+		.patience_ns = now_ns + (uint64_t)patience_ms * 1000000,
+		.deadline_ns = now_ns + (uint64_t)STOP_MAX_MS * 1000000,
+		.threads = janitor.threads,
+		.slots = janitor.slots,
+		.room = janitor.room,
+		.slot_mask = 2 * janitor.room - 1,
+	};
 	job->keeper = control_keeper;
 	job->memory_fd = text_way() == WAY_PROC_MEM && text->is_mem ? text->fd : -1;
 	job->arm = task == TASK_ARM;
-	job->patience_ns = now_ns + (uint64_t)patience_ms * 1000000;
-	job->deadline_ns = now_ns + (uint64_t)STOP_MAX_MS * 1000000;
 	job->main_stack_end = arena_main_stack_end();
 	job->sites = sites;
 	job->count = count;
-	job->threads = janitor.threads;
-	job->slots = janitor.slots;
-	job->room = janitor.room;
-	job->slot_mask = 2 * janitor.room - 1;
 	job->sweep = task == TASK_SWEEP;
 	job->looks = task == TASK_LOOK;
 	job->masks = task == TASK_UNBLOCK ? STOP_MASKS_TAKE : 0;
 	job->filters = tasks_own_filters();
 	job->book_at = (intptr_t)&trap_thread - (intptr_t)__builtin_thread_pointer();
 	job->result = STOP_RUNNING;
-	job->is_foreign_proc = is_foreign_proc(job->tid);
-	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (job->tasks_fd < 0)
+	job->halt.is_foreign_proc = is_foreign_proc(job->halt.tid);
+	job->halt.tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (job->halt.tasks_fd < 0)
 		return errno == ENOENT || errno == EACCES ? -WM_E_NO_PROC : -errno;
 	error = start(job, allow);
-	kernel_close(job->tasks_fd);
+	kernel_close(job->halt.tasks_fd);
 	if (error)
 		return error;
 	/* it was killed: what it had stored by then is found out by looking */
@@ -181,8 +184,8 @@ static int run(const struct text *text, struct janitor_site *sites, size_t count
 		allow = 1; /* Yama's restricted mode (ptrace_scope 1) */
 	}
 	DEBUG_TRACE("agent/janitor", "task %d, %d sites: error %d, %d threads stopped for %d ns",
-		    task, count, error, janitor.job->thread_count, outcome->stopped_ns);
-	outcome->threads = janitor.job->thread_count;
+		    task, count, error, janitor.job->halt.count, outcome->stopped_ns);
+	outcome->threads = janitor.job->halt.count;
 	outcome->done_ns = janitor.job->done_ns;
 	return error == -EPERM ? -WM_E_NO_PTRACE : error;
 }

@@ -23,21 +23,73 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static int threads_has_trap(const struct stop_job *job, const struct stopped *thread);
-static int threads_is_filtered(const struct stop_job *job, const struct stopped *thread);
+__thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
+
+#define STACK_MAX ((uintptr_t)64 << 20) /* a thread's, from its stack pointer on */
+#define STACK_UNKNOWN ((uintptr_t)1 << 20)
+#define STACKS_MAX 8	       /* on which one thread's signal handlers run */
+#define MASK_STATUS_BYTES 8192 /* of a status: it has all groups before the masks */
+#define WORD sizeof(uint64_t)
+#define PAGE_BYTES 4096u
+#define LOOK_NS 100000000 /* between two looks whether the control thread lives */
+
+/* ---- what a thread is about ---- */
+
+/* A line of a thread's status that is a set of signals; all of them, if that can't be had. */
+static uint64_t status_set(const struct stop_job *job, const struct halt_thread *thread,
+			   const char *name)
+{
+	char text[MASK_STATUS_BYTES];
+	const char *at;
+	uint64_t set = 0;
+
+	if (!halt_threads_status(&job->halt, thread->listed, text, sizeof text))
+		return ~UINT64_C(0);
+	at = halt_threads_value(text, name);
+	for (; at && *at && *at != '\n'; at++)
+		set = set << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+	return at ? set : ~UINT64_C(0);
+}
+
+/* Whether it is under seccomp filters that our own threads are not under. */
+static int threads_is_filtered(const struct stop_job *job, const struct halt_thread *thread)
+{
+	char text[MASK_STATUS_BYTES];
+	const char *at;
+	int32_t number = 0;
+
+	if (!halt_threads_status(&job->halt, thread->listed, text, sizeof text))
+		return 0;
+	at = halt_threads_value(text, "Seccomp_filters:\t");
+	for (; at && *at >= '0' && *at <= '9'; at++)
+		number = number * 10 + (*at - '0');
+	return number > job->filters;
+}
+
+/*
+ * Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts.
+ */
+static int threads_has_trap(const struct stop_job *job, const struct halt_thread *thread)
+{
+	struct halt_regs regs;
+
+	/*
+	 * one that it was stopped with is not pending any more; the handler blocks all, and lets
+	 * SIGTRAP in for a hit; so does a thread that waits for us
+	 */
+	if (thread->signal == SIGTRAP || status_set(job, thread, "SigPnd:\t") & TRAP_SIGNAL_BIT)
+		return 1;
+	if (!halt_regs_get(thread->tid, &regs) &&
+	    seccomp_yield_is_waiting(halt_thread_pointer(&regs)))
+		return 0;
+	return (status_set(job, thread, "SigBlk:\t") | TRAP_SIGNAL_BIT) ==
+	       ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1));
+}
 
 /*
  * With every thread stopped: where the threads are, and the stores. A jump replaces one
  * instruction, so no thread is in the middle of what changes.
  */
-
-__thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
-
-#define STACK_MAX ((uintptr_t)64 << 20) /* a thread's, from its stack pointer on */
-#define STACK_UNKNOWN ((uintptr_t)1 << 20)
-#define STACKS_MAX 8 /* on which one thread's signal handlers run */
-#define WORD sizeof(uint64_t)
-#define PAGE_BYTES 4096u
 
 static long copy(const struct stop_job *job, long number, void *mine, uintptr_t theirs,
 		 size_t bytes)
@@ -134,13 +186,14 @@ static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int 
 }
 
 /* A signal that the kernel is delivering decides by itself what becomes of an interrupted call. */
-static int restart(const struct stop_job *job, const struct stopped *thread, struct halt_regs *regs)
+static int restart(const struct stop_job *job, const struct halt_thread *thread,
+		   struct halt_regs *regs)
 {
 	return !thread->signal &&
 	       halt_restart(regs, halt_is_resuming(regs) && threads_is_filtered(job, thread));
 }
 
-static void look_at_thread(struct stop_job *job, const struct stopped *thread)
+static void look_at_thread(struct stop_job *job, const struct halt_thread *thread)
 {
 	struct stack stacks[STACKS_MAX];
 	struct halt_regs regs;
@@ -159,7 +212,7 @@ static void look_at_thread(struct stop_job *job, const struct stopped *thread)
 }
 
 /* It matters not where it is. */
-static void keep_calls(const struct stop_job *job, const struct stopped *thread)
+static void keep_calls(const struct stop_job *job, const struct halt_thread *thread)
 {
 	struct halt_regs regs;
 
@@ -178,7 +231,7 @@ static void keep_calls(const struct stop_job *job, const struct stopped *thread)
  * The address of the thread's record; NULL: it is not a thread of libc's, or not yet. Its first
  * word names itself (x86-64 psABI, the thread control block).
  */
-static struct trap_thread *book_of(const struct stop_job *job, const struct stopped *thread)
+static struct trap_thread *book_of(const struct stop_job *job, const struct halt_thread *thread)
 {
 	struct halt_regs regs;
 	uintptr_t pointer, self;
@@ -192,7 +245,7 @@ static struct trap_thread *book_of(const struct stop_job *job, const struct stop
 				      job->book_at); /* NOLINT(performance-no-int-to-ptr) */
 }
 
-static void set_mask(const struct stopped *thread, uint64_t mask)
+static void set_mask(const struct halt_thread *thread, uint64_t mask)
 {
 	syscall_raw(SYS_ptrace, SETSIGMASK, thread->tid, MASK_BYTES, (long)&mask);
 }
@@ -203,12 +256,12 @@ static void set_mask(const struct stopped *thread, uint64_t mask)
  * from their masks, and the guards' record says that it is blocked, as if they had asked for it
  * since; when the guards go, it is restored (job->masks).
  */
-static void change_mask(const struct stop_job *job, const struct stopped *thread)
+static void change_mask(const struct stop_job *job, const struct halt_thread *thread)
 {
 	struct trap_thread *book;
 	uint64_t mask = 0;
 
-	if (thread->tid == job->tid || thread->tid == job->keeper ||
+	if (thread->tid == job->halt.tid || thread->tid == job->keeper ||
 	    syscall_raw(SYS_ptrace, GETSIGMASK, thread->tid, MASK_BYTES, (long)&mask))
 		return;
 	if (job->masks == STOP_MASKS_TAKE) {
@@ -231,7 +284,7 @@ static void change_mask(const struct stop_job *job, const struct stopped *thread
 	book->is_blocked = 0;
 	set_mask(thread, mask | TRAP_SIGNAL_BIT);
 	if (book->is_pending)
-		syscall_raw(SYS_tgkill, job->pid, thread->tid, SIGTRAP, 0);
+		syscall_raw(SYS_tgkill, job->halt.pid, thread->tid, SIGTRAP, 0);
 	book->is_pending = 0;
 }
 
@@ -241,17 +294,17 @@ void janitor_spans_clear(struct stop_job *job)
 		if (!job->sites[i].is_done)
 			job->sites[i].error = 0;
 	}
-	for (uint32_t i = 0; i < job->thread_count; i++) {
-		if (!job->threads[i].is_stopped)
+	for (uint32_t i = 0; i < job->halt.count; i++) {
+		if (!job->halt.threads[i].is_stopped)
 			continue;
 		if (job->masks)
-			change_mask(job, &job->threads[i]);
+			change_mask(job, &job->halt.threads[i]);
 		if (job->looks)
-			job->has_pending |= threads_has_trap(job, &job->threads[i]);
+			job->has_pending |= threads_has_trap(job, &job->halt.threads[i]);
 		if (job->has_guards || job->sweep)
-			look_at_thread(job, &job->threads[i]);
+			look_at_thread(job, &job->halt.threads[i]);
 		else
-			keep_calls(job, &job->threads[i]);
+			keep_calls(job, &job->halt.threads[i]);
 	}
 }
 
@@ -329,311 +382,7 @@ void janitor_spans_store(struct stop_job *job)
 			    job->count - at < STOP_GROUP ? job->count - at : STOP_GROUP);
 }
 
-/*
- * Each pass lists the threads and seizes those that it has not seized yet. The passes end when one
- * finds no new thread and the kernel's count agrees: a listing ends early where a thread ends just
- * then (fs/proc/base.c, next_tid()). Then every thread is stopped, so none can start another.
- *
- * A thread that is about to take a signal stays there, and gets the signal when it continues: its
- * registers show what it was doing as well there as anywhere. A thread that SIGSTOP stopped stays
- * so. A thread that waits for the child of its vfork(2), which runs on our memory, can't be
- * stopped: then the time runs out, as it should.
- */
-
-#define SPINS 100 /* looks before the first sleep: most stops come within 20 us */
-#define STATUS_BYTES 1024
-#define MASK_STATUS_BYTES 8192 /* it has all groups before the masks */
-#define SLEEP_FIRST_NS 10000
-#define SLEEP_LAST_NS 500000
-
-struct entry { /* getdents64(2) */
-	uint64_t inode;
-	int64_t next;
-	uint16_t bytes;
-	uint8_t type;
-	char name[];
-};
-
-static uint32_t *slot_of(const struct stop_job *job, int32_t tid)
-{
-	uint32_t at = (uint32_t)tid * 2654435761u & job->slot_mask;
-
-	while (job->slots[at] && job->threads[job->slots[at] - 1].tid != tid)
-		at = (at + 1) & job->slot_mask;
-	return &job->slots[at];
-}
-
-/* ---- why a thread can't be seized: /proc/PID/task/TID/status ---- */
-
-static int has_prefix(const char *at, const char *prefix)
-{
-	while (*prefix) {
-		if (*at++ != *prefix++)
-			return 0;
-	}
-	return 1;
-}
-
-static const char *line_of(const char *text, const char *name)
-{
-	for (const char *at = text; *at; at++) {
-		if ((at == text || at[-1] == '\n') && has_prefix(at, name))
-			return at;
-	}
-	return NULL;
-}
-
-/*
- * The start of the thread's status in `text`, NUL-terminated; its state's letter, 0 if it is gone.
- */
-static char read_status(const struct stop_job *job, int32_t tid, char *text, size_t bytes)
-{
-	unsigned int at;
-	char path[32];
-	const char *line;
-
-	at = sizeof path;
-	path[--at] = 0;
-	for (const char *tail = "sutats/"; *tail; tail++)
-		path[--at] = *tail;
-	for (int32_t left = tid; left; left /= 10)
-		path[--at] = (char)('0' + left % 10);
-	kernel_read_text(job->tasks_fd, path + at, text, bytes);
-	line = line_of(text, "State:\t");
-	return line ? line[7] : 0;
-}
-
-static int why_not(struct stop_job *job, int32_t tid, int32_t listed, int error)
-{
-	char text[STATUS_BYTES], state = read_status(job, listed, text, sizeof text);
-	const char *line;
-
-	if (!state || state == 'Z' || state == 'X') {
-		job->has_leader_ended |= tid == job->pid && state == 'Z';
-		return 0;
-	}
-	line = line_of(text, "TracerPid:\t");
-	return line && line[11] != '0' ? -WM_E_TRACED : error;
-}
-
-/*
- * Whether to stop waiting for a thread's stop: 0, -WM_E_STRICT, or 1 for a thread that has ended. A
- * thread that waits for a processor is not late, and stops before it runs on. A thread in an
- * uninterruptible sleep (D) may stay there for long. wait(2) reports nothing about a leader (Z)
- * before the last of its threads has ended.
- */
-static int is_late(struct stop_job *job, const struct stopped *thread)
-{
-	char text[STATUS_BYTES], state;
-	uint64_t now = lock_now_ns();
-
-	if (now > job->deadline_ns)
-		return -WM_E_STRICT;
-	state = now > job->patience_ns ? read_status(job, thread->listed, text, sizeof text) : 0;
-	if (state != 'Z' || thread->tid != job->pid)
-		return state == 'D' ? -WM_E_STRICT : 0;
-	job->has_leader_ended = 1;
-	return 1;
-}
-
-/* A line of a thread's status that is a set of signals; all of them, if that can't be had. */
-static uint64_t status_set(const struct stop_job *job, const struct stopped *thread,
-			   const char *name)
-{
-	char text[MASK_STATUS_BYTES];
-	const char *line;
-	uint64_t set = 0;
-
-	if (!read_status(job, thread->listed, text, sizeof text))
-		return ~UINT64_C(0);
-	line = line_of(text, name);
-	for (line = line ? line + 8 : NULL; line && *line && *line != '\n'; line++)
-		set = set << 4 | (uint64_t)(*line <= '9' ? *line - '0' : *line - 'a' + 10);
-	return line ? set : ~UINT64_C(0);
-}
-
-/* Whether it is under seccomp filters that our own threads are not under. */
-static int threads_is_filtered(const struct stop_job *job, const struct stopped *thread)
-{
-	char text[MASK_STATUS_BYTES];
-	const char *line;
-	int32_t number = 0;
-
-	if (!read_status(job, thread->listed, text, sizeof text))
-		return 0;
-	line = line_of(text, "Seccomp_filters:\t");
-	for (line = line ? line + 17 : ""; *line >= '0' && *line <= '9'; line++)
-		number = number * 10 + (*line - '0');
-	return number > job->filters;
-}
-
-/*
- * Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts.
- */
-static int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
-{
-	struct halt_regs regs;
-
-	/*
-	 * one that it was stopped with is not pending any more; the handler blocks all, and lets
-	 * SIGTRAP in for a hit; so does a thread that waits for us
-	 */
-	if (thread->signal == SIGTRAP || status_set(job, thread, "SigPnd:\t") & TRAP_SIGNAL_BIT)
-		return 1;
-	if (!halt_regs_get(thread->tid, &regs) &&
-	    seccomp_yield_is_waiting(halt_thread_pointer(&regs)))
-		return 0;
-	return (status_set(job, thread, "SigBlk:\t") | TRAP_SIGNAL_BIT) ==
-	       ~(UINT64_C(1) << (SIGKILL - 1) | UINT64_C(1) << (SIGSTOP - 1));
-}
-
-/* ---- stopping ---- */
-
-/*
- * The number of a thread in its own, innermost namespace: the last in its NSpid line. 0: it is
- * gone.
- */
-static int32_t inner_number(const struct stop_job *job, int32_t listed)
-{
-	char text[STATUS_BYTES];
-	const char *line;
-	int32_t number = 0;
-
-	if (!read_status(job, listed, text, sizeof text))
-		return 0;
-	line = line_of(text, "NSpid:");
-	for (; line && *line && *line != '\n'; line++) {
-		if (*line >= '0' && *line <= '9')
-			number = number * 10 + (*line - '0');
-		else
-			number = 0;
-	}
-	return number;
-}
-
-static int seize(struct stop_job *job, int32_t tid, int32_t listed)
-{
-	uint32_t *slot = slot_of(job, tid);
-	long error;
-
-	if (*slot)
-		return 0;
-	if (job->thread_count == job->room)
-		return -ENOBUFS;
-	error = syscall_raw(SYS_ptrace, PTRACE_SEIZE, tid, 0, 0);
-	if (error)
-		return error == -ESRCH ? 0 : why_not(job, tid, listed, (int)error);
-	job->threads[job->thread_count++] = (struct stopped){ .tid = tid, .listed = listed };
-	*slot = job->thread_count;
-	syscall_raw(SYS_ptrace, PTRACE_INTERRUPT, tid, 0, 0);
-	return 0;
-}
-
-static int seize_listed(struct stop_job *job, long bytes, int *found_self)
-{
-	for (long at = 0; at < bytes;) {
-		const struct entry *entry = (const struct entry *)(job->list + at);
-		int32_t listed = 0, tid;
-		int error;
-
-		for (const char *c = entry->name; *c >= '0' && *c <= '9'; c++)
-			listed = listed * 10 + (*c - '0');
-		at += entry->bytes;
-		tid = listed && job->is_foreign_proc ? inner_number(job, listed) : listed;
-		if (!tid)
-			continue; /* "." and ".."; one that is gone */
-		*found_self |= tid == job->tid;
-		error = seize(job, tid, listed);
-		if (error)
-			return error;
-	}
-	return 0;
-}
-
-/* Seize all that are not yet, side by side. */
-static int seize_all(struct stop_job *job)
-{
-	int error = 0, found_self = 0;
-	long bytes;
-
-	syscall_raw(SYS_lseek, job->tasks_fd, 0, SEEK_SET, 0);
-	while (!error && (bytes = syscall_raw(SYS_getdents64, job->tasks_fd, (long)job->list,
-					      sizeof job->list, 0)) > 0)
-		error = seize_listed(job, bytes, &found_self);
-	/* those would not be our threads */
-	return error ? error : found_self ? 0 : -WM_E_NO_PTRACE;
-}
-
-static int wait_for(struct stop_job *job, struct stopped *thread)
-{
-	struct timespec pause = { .tv_nsec = SLEEP_FIRST_NS };
-
-	for (unsigned int tries = 0;; tries++) {
-		int status = 0;
-		long got = syscall_raw(SYS_wait4, thread->tid, (long)&status, WNOHANG | __WALL, 0);
-		int late;
-
-		if (got == thread->tid && (status & 0xff) == 0x7f) {
-			/* an event is a stop of ptrace's own; else a signal is to be delivered */
-			thread->signal = status >> 16 ? 0 : status >> 8 & 0xff;
-			thread->is_stopped = 1;
-			return 0;
-		}
-		if (got == thread->tid || (got < 0 && got != -EINTR))
-			return 0; /* it has ended */
-		if (tries < SPINS)
-			continue;
-		late = is_late(job, thread);
-		if (late)
-			return late < 0 ? late : 0;
-		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
-		if (pause.tv_nsec < SLEEP_LAST_NS)
-			pause.tv_nsec *= 2;
-	}
-}
-
-/* By the number of links of /proc/PID/task: two, and one for each thread that there is. */
-static int are_all_stopped(const struct stop_job *job)
-{
-	uint64_t count = (uint64_t)(job->has_leader_ended != 0);
-	struct stat found;
-
-	if (syscall_raw(SYS_fstat, job->tasks_fd, (long)&found, 0, 0))
-		return 1;
-	for (uint32_t i = 0; i < job->thread_count; i++)
-		count += (uint64_t)(job->threads[i].is_stopped != 0);
-	return (uint64_t)found.st_nlink <= count + 2;
-}
-
-/* Seize and stop every thread. 0, -WM_E_TRACED, -WM_E_STRICT, -EPERM, -ENOBUFS (room). */
-static int threads_stop(struct stop_job *job)
-{
-	uint32_t waited = 0, before;
-	int error;
-
-	for (;;) {
-		before = waited;
-		error = seize_all(job);
-		while (!error && waited < job->thread_count)
-			error = wait_for(job, &job->threads[waited++]);
-		if (error || (waited == before && are_all_stopped(job)))
-			return error;
-		if (waited == before && lock_now_ns() > job->patience_ns)
-			return -WM_E_STRICT;
-	}
-}
-
-/* Let all go that were seized. */
-static void threads_resume(struct stop_job *job)
-{
-	/* those that are still on their way to a stop are let go by this process's end */
-	for (uint32_t i = 0; i < job->thread_count; i++) {
-		if (job->threads[i].is_stopped)
-			syscall_raw(SYS_ptrace, PTRACE_DETACH, job->threads[i].tid, 0,
-				    job->threads[i].signal);
-	}
-}
-#define LOOK_NS 100000000 /* between two looks whether the control thread lives */
+/* ---- the process ---- */
 
 static void find_guards(struct stop_job *job)
 {
@@ -649,7 +398,7 @@ static void find_guards(struct stop_job *job)
 static int run(struct stop_job *job)
 {
 	uint64_t begin_ns = lock_now_ns();
-	int error = threads_stop(job);
+	int error = halt_threads_stop(&job->halt);
 
 	if (!error) {
 		find_guards(job);
@@ -662,7 +411,7 @@ static int run(struct stop_job *job)
 		halt_serialize();
 		job->done_ns = lock_now_ns();
 	}
-	threads_resume(job);
+	halt_threads_resume(&job->halt);
 	job->stopped_ns = lock_now_ns() - begin_ns;
 	return error;
 }
@@ -673,8 +422,8 @@ static int run(struct stop_job *job)
  */
 static int is_over(const struct stop_job *job)
 {
-	return syscall_raw(SYS_getppid, 0, 0, 0, 0) != job->pid ||
-	       syscall_raw(SYS_tgkill, job->pid, job->tid, 0, 0) == -ESRCH;
+	return syscall_raw(SYS_getppid, 0, 0, 0, 0) != job->halt.pid ||
+	       syscall_raw(SYS_tgkill, job->halt.pid, job->halt.tid, 0, 0) == -ESRCH;
 }
 
 void janitor_stop_main(void *data)

@@ -7,56 +7,38 @@
 #define INSIDE_DETOUR_JANITOR_PROCESS_H
 
 #include "arch/halt.h"
+#include "base/halt_threads.h"
 #include "inside/detour/janitor.h"
 #include "inside/detour/return.h"
 
 #define STOP_STACK_WORDS 4096u
-#define STOP_LIST_BYTES 32768u
 #define STOP_GROUP 64u
-
-/* A thread that was seized. */
-struct stopped {
-	int32_t tid;
-	int32_t listed; /* its number in /proc, which may be another pid namespace's */
-	int32_t signal; /* that was about to be delivered: it continues with it */
-	uint8_t is_stopped;
-};
 
 struct stop_job {
 	/* given */
-	int32_t pid, tid;  /* the process's; the control thread's */
 	int32_t keeper;	   /* the agent's other thread */
-	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
-	int sweep;		   /* free return units that were left */
-	int looks;		   /* for signals of hits that are still to come */
-	int masks;		   /* 0, STOP_MASKS_*: what is done about SIGTRAP in them */
-	int32_t filters;	   /* seccomp's, that we are under ourselves */
-	intptr_t book_at;	   /* from a thread's pointer to its struct trap_thread */
-	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
-	uint64_t patience_ns;	   /* for the threads to stop, if they sleep uninterruptibly */
-	uint64_t deadline_ns;	   /* if they wait for a processor */
+	int sweep;	  /* free return units that were left */
+	int looks;	  /* for signals of hits that are still to come */
+	int masks;	  /* 0, STOP_MASKS_*: what is done about SIGTRAP in them */
+	int32_t filters;  /* seccomp's, that we are under ourselves */
+	intptr_t book_at; /* from a thread's pointer to its struct trap_thread */
 	uintptr_t main_stack_end;
 	struct janitor_site *sites;
 	size_t count;
-	struct stopped *threads; /* room for `room` */
-	uint32_t *slots;	 /* hash of the tids: slot_mask + 1 of them, number + 1 or 0 */
-	uint32_t room, slot_mask;
+	struct halt_threads halt; /* `tid` is the control thread's */
 	/* between them */
 	uint32_t go; /* futex: 1 go, 2 give up */
 	/* out */
-	uint32_t thread_count;
 	int32_t result; /* STOP_RUNNING until it is over */
 	uint64_t stopped_ns, done_ns;
 	/* the janitor's own */
-	int has_guards;	      /* to be stored */
-	int has_pending;      /* a thread is about to be given a SIGTRAP, or has one in hand */
-	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
+	int has_guards;	 /* to be stored */
+	int has_pending; /* a thread is about to be given a SIGTRAP, or has one in hand */
 	int32_t self;
 	struct return_near near;
 	uint64_t words[STOP_STACK_WORDS];
-	char list[STOP_LIST_BYTES];
 	uint8_t bytes[STOP_GROUP][DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
 };
 

@@ -30,7 +30,7 @@ static struct control_detour record = {
 };
 static struct detour detour = { .record = &record };
 static struct janitor_site site = { .detour = &detour };
-static struct stopped thread = { .is_stopped = 1 };
+static struct halt_thread thread = { .is_stopped = 1 };
 static pid_t child;
 
 /* A child that waits, on a stack that holds nothing. */
@@ -71,8 +71,7 @@ static int guard_error(uintptr_t pc)
 		.self = child,
 		.sites = &site,
 		.count = 1,
-		.threads = &thread,
-		.thread_count = 1,
+		.halt = { .threads = &thread, .count = 1 },
 		.has_guards = 1,
 	};
 	janitor_spans_clear(&job);

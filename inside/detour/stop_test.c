@@ -455,8 +455,8 @@ static void expect_end(pid_t pid, pid_t tid)
 	pid_t janitor;
 	int status, has_ended;
 
-	job->pid = pid;
-	job->tid = tid;
+	job->halt.pid = pid;
+	job->halt.tid = tid;
 	janitor = (pid_t)halt_spawn(stack + sizeof(stack), janitor_stop_main, job);
 	cr_assert_gt(janitor, 0);
 	has_ended = AWAIT(waitpid(janitor, &status, __WALL | WNOHANG) == janitor);

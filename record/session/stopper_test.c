@@ -7,6 +7,8 @@
 #include "record/session/stopper.h"
 
 #include "abi/stopper.h"
+#include "base/halt_threads.h"
+#include "base/syscall.h"
 #include "base/testing/await.h"
 #include "target/process/target.h"
 
@@ -57,17 +59,15 @@ static void step(void)
 		raise(step_signal);
 }
 
-long __real_ptrace(int request, pid_t tid, void *address, void *data);
-long __wrap_ptrace(int request, pid_t tid, void *address, void *data);
 ssize_t __real_pwrite64(int fd, const void *from, size_t bytes, off_t at);
 ssize_t __wrap_pwrite64(int fd, const void *from, size_t bytes, off_t at);
 
-long __wrap_ptrace(int request, pid_t tid, void *address, void *data)
+long halt_threads_ptrace(long request, int32_t tid, long data)
 {
 	long got;
 
 	step();
-	got = __real_ptrace(request, tid, address, data);
+	got = syscall_raw(SYS_ptrace, request, tid, 0, data);
 	step();
 	return got;
 }
