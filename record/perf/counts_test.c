@@ -91,3 +91,35 @@ Test(counts, a_group_too_large_for_the_unit_is_refused_by_name)
 	cr_expect_eq(fixture_descriptors(), before, "all of it is closed");
 	cr_expect_eq(opens(COUNTERS + 1, 0, text, sizeof(text)), 0, "each by itself: %s", text);
 }
+
+/* As of a package's energy, which is read through one of its CPUs. */
+Test(counts, cpu_without_events_is_not_opened_at_each_look)
+{
+	const struct count_event event = {
+		.name = "cpu-clock",
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_CPU_CLOCK,
+		.is_of_cpus = 1,
+		.cpus = { 1 },
+	};
+	const unsigned int group = 0;
+	const struct counts_request request = { .scope = COUNTS_CPUS,
+						.events = &event,
+						.groups = &group,
+						.event_count = 1,
+						.cgroup_fd = -1 };
+	struct counts_coverage coverage;
+	struct counts *counts;
+	char text[256] = "";
+	int err = counts_open(&counts, &request, (struct detail){ text, sizeof(text) });
+
+	if (err == -WM_E_PERF_DENIED || err == -ENOSYS)
+		cr_skip_test("%s", text);
+	cr_assert_eq(err, 0, "%s", text);
+	counts_enable(counts);
+	for (int i = 0; i < 3; i++)
+		cr_expect_eq(counts_follow(counts), 0);
+	counts_covered(counts, &coverage);
+	cr_expect_eq(coverage.cpus_back, 0);
+	counts_close(counts);
+}

@@ -19,8 +19,10 @@
 #include <waymark/error.h>
 
 #define CLONE_NS 5000000 /* longer than a thread is in clone(2), its wait for a CPU included */
-#define TRIES_MAX 80	 /* to open all threads of a process that can't be stopped; */
-#define TRY_NS 1000000	 /* each waits longer than the one before */
+/* To open all threads of processes that can't be stopped; each try waits longer than the last. */
+#define TRIES_MAX 80
+#define TRIES_LATE_MAX 8 /* others are stopped meanwhile, and it may be doubtful */
+#define TRY_NS 1000000
 
 /* Where the scheduler's clock is as coarse as the tick, no time may seem to pass. */
 #define TICKS_NS 12000000
@@ -173,13 +175,14 @@ static int open_processes(struct extent *extent, struct detail detail)
 {
 	unsigned int before = extent->thread_count;
 	size_t first = extent->count;
+	int tries = extent->stop == EXTENT_STOP_LATE ? TRIES_LATE_MAX : TRIES_MAX;
 	int has_changed = 0, err = extent_need(extent, 0, detail);
 
 	if (!err && extent->stop == EXTENT_STOP_FIRST)
 		err = extent_stop(extent);
 	if (!err)
 		err = open_each(extent, &has_changed, detail);
-	for (int i = 0; i < TRIES_MAX && has_changed && !err; i++) {
+	for (int i = 0; i < tries && has_changed && !err; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = i * TRY_NS }, NULL);
 		extent_close_from(extent, first);
 		extent->thread_count = before;
@@ -355,7 +358,9 @@ static int place_look(const struct extent *extent, struct place *place)
 
 	if (!place->is_covered)
 		return 0;
-	if (extent->cgroup_fd >= 0 || !extent->is_enabled)
+	/* some events are of other CPUs alone */
+	if (extent->cgroup_fd >= 0 || !extent->is_enabled ||
+	    place_read(extent, place->cpu, &enabled_ns) == -ENOENT)
 		return 1;
 	if (extent_place_lives(extent, place->cpu, &enabled_ns)) {
 		place->known_ns = now;
