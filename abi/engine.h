@@ -51,7 +51,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 16
+#define ENGINE_VERSION 17
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -501,6 +501,8 @@ struct engine_module {
 	struct engine_entry entry;
 	uint64_t start, bytes, offset;
 	uint64_t ticks;
+	uint64_t inode;	    /* of the file that was mapped; 0: none */
+	uint32_t device[2]; /* that has it: major, minor */
 };
 
 _Static_assert(sizeof(struct engine_event) == 36, "nine words");

@@ -101,9 +101,10 @@ int log_gone(uint64_t start, uint64_t bytes)
 	return is_part;
 }
 
-void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path)
+void log_module(const struct mapped *line, uint64_t start, uint64_t end, const char *path)
 {
-	uint64_t hash = start * 31 + bytes * 7 + offset;
+	uint64_t bytes = end - start,
+		 hash = start * 31 + bytes * 7 + line->offset + line->inode * 3;
 	struct engine_module *module;
 	uint32_t length = 0;
 
@@ -127,8 +128,11 @@ void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *pat
 		return;
 	module->start = start;
 	module->bytes = bytes;
-	module->offset = offset;
+	module->offset = line->offset;
 	module->ticks = sys_ticks();
+	module->inode = line->inode;
+	module->device[0] = line->device[0];
+	module->device[1] = line->device[1];
 	memory_copy(module + 1, path, length + 1);
 	log_end();
 }

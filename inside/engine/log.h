@@ -7,6 +7,7 @@
 #define INSIDE_ENGINE_LOG_H
 
 #include "abi/engine.h"
+#include "inside/engine/mapped.h"
 
 /*
  * Room for an entry of so many bytes, at most a quarter of the log. Its head is filled in. Waits
@@ -17,8 +18,8 @@ void *log_begin(enum engine_entry_kind kind, uint32_t bytes);
 /* The entry is as it should be. */
 void log_end(void);
 
-/* Code of a file; once for each such place. */
-void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path);
+/* Code of a file, from `start` to `end`; once for each such place. */
+void log_module(const struct mapped *line, uint64_t start, uint64_t end, const char *path);
 
 /*
  * These addresses are unmapped. The log says so of each module that has a part there. Returns 1 if

@@ -81,8 +81,8 @@ int mapped_next(struct mapped *mapped, char *path, uint32_t room)
 		mapped->flags |= c == 'w' ? MAPPED_WRITABLE : c == 's' ? MAPPED_SHARED : 0;
 	}
 	mapped->offset = number_next(mapped, 16, &c);
-	number_next(mapped, 16, &c); /* the device */
-	number_next(mapped, 16, &c);
+	mapped->device[0] = (uint32_t)number_next(mapped, 16, &c);
+	mapped->device[1] = (uint32_t)number_next(mapped, 16, &c);
 	mapped->inode = number_next(mapped, 10, &c);
 	path_next(mapped, path, path ? room : 0);
 	return 1;

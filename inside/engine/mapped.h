@@ -15,6 +15,7 @@
 
 struct mapped {
 	uint64_t start, end, offset, inode; /* inode: 0, no file's */
+	uint32_t device[2];		    /* that has the inode: major, minor */
 	uint32_t flags;
 	/* the reader's own */
 	int fd;

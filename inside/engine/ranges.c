@@ -264,7 +264,7 @@ static void line_take(const struct mapped *line)
 	if (is_forgotten && range.flags & RANGE_SHARED)
 		pages_forget(range.start, range.end - range.start);
 	add_read(&range);
-	log_module(range.start, range.end - range.start, line->offset, path);
+	log_module(line, range.start, range.end, path);
 }
 
 static int lines_read(void)

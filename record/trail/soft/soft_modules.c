@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
 #define PAGE 4096u
+#define TICK_NS 10000000u /* at CONFIG_HZ=100 */
 
 int soft_modules_note(struct soft_modules *modules)
 {
@@ -61,16 +63,25 @@ static uint64_t clock_ns(clockid_t id)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Whether the path's file was changed, or took another one's place, since the module came. */
+/*
+ * Whether the path's file was changed, or took another one's place, since the module came. Another
+ * inode of the same device is another file. overlayfs and btrfs show other devices in maps than
+ * stat(2) does, so there another inode counts if it came since, and a file's time may be early by a
+ * tick of the kernel's.
+ */
 static int is_later(const struct soft_modules *modules, const struct engine_module *reported,
 		    const struct stat *about)
 {
+	int is_other = reported->inode && reported->inode != about->st_ino;
 	uint64_t changed = (uint64_t)about->st_ctim.tv_sec * 1000000000u +
 			   (uint64_t)about->st_ctim.tv_nsec;
 
+	if (is_other && makedev(reported->device[0], reported->device[1]) == about->st_dev)
+		return 1;
 	return modules->clock &&
-	       changed > soft_clock_ns(modules->clock, reported->ticks) +
-				 (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+	       changed + (is_other ? TICK_NS : 0) >
+		       soft_clock_ns(modules->clock, reported->ticks) +
+			       (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
 }
 
 static int by_file(struct control_module *module, const struct engine_module *reported,
