@@ -245,7 +245,11 @@ static void refused(struct thread *thread, uint64_t next)
 		withdraw_wholly(thread, next - 2, ENGINE_NATIVE_LIMIT);
 }
 
-/* The engine's memory would count, too. A limit that never binds may be set. */
+/*
+ * The engine's memory would count, too. A limit that never binds may be set. A thread that is stuck,
+ * as in vfork(2), delays the call by some seconds at most: then the call is made natively all the
+ * same, since no program may see it fail.
+ */
 static long limit(struct thread *thread, uint64_t next)
 {
 	const uint64_t *gpr = thread->regs.gpr;
@@ -259,16 +263,15 @@ static long limit(struct thread *thread, uint64_t next)
 	    gate_copy(&to, asked, sizeof(to)) || to.rlim_cur == RLIM_INFINITY ||
 	    to.rlim_cur > to.rlim_max)
 		return plain(thread);
-	withdraw_wholly(thread, next - 2, ENGINE_NATIVE_LIMIT);
-	return -EPERM;
+	withdraw(thread, next - 2, ENGINE_NATIVE_LIMIT);
 }
 
-/* The engine's memory is large, mostly never touched, and would be locked, too. */
+/* The engine's memory is large, mostly never touched, and would be locked, too: as limit(). */
 static long lock(struct thread *thread, uint64_t next)
 {
-	return thread->regs.gpr[7] & (MCL_CURRENT | MCL_FUTURE)
-		       ? withdraw_wholly(thread, next - 2, ENGINE_NATIVE_LOCKED)
-		       : plain(thread);
+	if (thread->regs.gpr[7] & (MCL_CURRENT | MCL_FUTURE))
+		withdraw(thread, next - 2, ENGINE_NATIVE_LOCKED);
+	return plain(thread);
 }
 
 static long call(struct thread *thread, uint64_t next)
