@@ -27,7 +27,7 @@ figure()
 }
 
 trials=$("$waymark" doctor breakpoint-write breakpoint-signal) || {
-	why=$(sed -n '/^works/d; s/^[a-z]* *//p' <<<"$trials" | head -n 1)
+	why=$(grep -m 1 -E ' (absent|limited|unknown) ' <<<"$trials")
 	for name in floor_us hit_us hit_over_trap signal_over_trap hit_over_signal outside_hit_us outside_hit_over_trap \
 		outside_count_over_trap gdb_us gdb_over_waymark hits_missed; do
 		echo "skipped watch.$name: $why"

@@ -79,14 +79,15 @@ grep -q "399 did not meet the condition" words || fail "$(cat words)"
 watch 5 -n 2 --json -e color -e spot.y ./steps
 python3 - out <<'END' || fail "--json: $(cat out)"
 import json, sys
-said = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+text = open(sys.argv[1]).read() # the program has written before
+said = json.loads(text[text.index('{"'):])
 assert said["hits"] == 4 and said["status"] == 5 and said["error"] is None, said
 assert [(w["watch"], w["function"], w["count"], w["last"]) for w in said["writers"]] == [
     ("color", "paint", 3, "BLUE"), ("spot.y", "main", 1, "-2")], said
 assert [(l["watch"], l["function"], l["threads"], l["count"], l["first"], l["last"], l["last_exact"]) for l in said["lines"]] == [
     ("color", "paint", 1, 3, "RED", "BLUE", True), ("spot.y", "main", 1, 1, "-2", "-2", True)], said
 assert [(h["watch"], h["before"], h["after"]) for h in said["history"]] == [("color", "GREEN", "BLUE"), ("spot.y", "0", "-2")], said
-assert [(w["spec"], w["hits"], w["missed"]) for w in said["watches"]] == [("watch:color", 3, 0), ("watch:spot.y", 1, 0)], said
+assert [(w["spec"], w["hits"], w["missed"]) for w in said["watch"]] == [("watch:color", 3, 0), ("watch:spot.y", 1, 0)], said
 END
 
 # A value in several registers is printed by its members, each with its own type.

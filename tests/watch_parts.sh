@@ -24,7 +24,7 @@ lines = open("lines").read().splitlines()
 assert said["hits"] == len(lines), said
 for hit, line in zip(said["history"], lines):
     assert line.replace("~", "").endswith(hit["before"] + " -> " + hit["after"]), (hit, line)
-assert said["watches"][0]["hits"] == int(sys.argv[1]), said
+assert said["watch"][0]["hits"] == int(sys.argv[1]), said
 END
 }
 

@@ -223,7 +223,7 @@ def run(*arguments):
 def is_recorded(way, done):
     if done.returncode:
         return False
-    watches = json.loads(done.stdout)["watches"]
+    watches = json.loads(done.stdout)["watch"]
     return not watches or watches[0]["way"] == way.split()[-1]
 
 
