@@ -19,7 +19,7 @@
 /* Values of options that have a fixed set. */
 static const char *const fixed[][2] = {
 	{ "--policy", "discard cyclic block notify" },
-	{ "--on", "crash exit signal signal: marker:" },
+	{ "--on", "crash exit signal signal:" },
 	{ "--format", "folded perf-script perfetto speedscope" },
 	{ "--weight", "instructions blocks period samples" },
 	{ "--order", "time cpu thread" },

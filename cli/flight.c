@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #define LAST_BRANCHES 16
-#define CALLED_BLOCKS_MAX 64
 
-static const char marker[] = "marker:", of_signal[] = "signal:";
+static const char of_signal[] = "signal:";
 
 static int complain_signal(const char *name)
 {
@@ -37,7 +36,7 @@ static int complain_signal(const char *name)
 
 int flight_parse(struct flight *flight, const char *text)
 {
-	static const char *const names[] = { "exit", "crash", "signal", "marker:SUBSYSTEM:EVENT" };
+	static const char *const names[] = { "exit", "crash", "signal" };
 
 	*flight = (struct flight){ .text = text };
 	for (unsigned int i = 0; i < 3; i++)
@@ -48,8 +47,6 @@ int flight_parse(struct flight *flight, const char *text)
 		flight->signal = signal_name_read(text + strlen(of_signal));
 		return flight->signal ? 0 : complain_signal(text + strlen(of_signal));
 	}
-	if (!strncmp(text, marker, strlen(marker)))
-		flight->trigger = TRIGGER_CALL;
 	if (flight->trigger)
 		return 0;
 	complain_usage("record", "--on: there is no trigger %s", text);
@@ -83,134 +80,21 @@ int flight_check(const struct flight *flight, const char *const *specs, size_t c
 		     : 0;
 }
 
-/* ---- a marker that is awaited ---- */
-
-static int watch_open(struct flight *flight)
-{
-	struct wm_session_options options = { .size = sizeof(options),
-					      .follow = WM_FOLLOW_NONE,
-					      .allow_unmatched = 1 };
-	int err = flight->watch ? 0 : wm_session_open(&flight->watch, &options);
-
-	if (err || flight->watch->specs->count)
-		return err;
-	return wm_session_add(flight->watch, flight->text);
-}
-
-int flight_attach(struct flight *flight, pid_t pid)
-{
-	int err = watch_open(flight);
-
-	return err ? err : wm_session_attach(flight->watch, pid);
-}
-
-int flight_launch(struct flight *flight, char *const argv[])
-{
-	int err = watch_open(flight);
-
-	if (err)
-		return err;
-	flight->watch->live->is_elsewhere = 1;
-	return wm_session_launch(flight->watch, argv);
-}
-
 void flight_set(const struct flight *flight, struct wm_session *session)
 {
 	session->live->trigger = flight->trigger;
 	session->live->signal = flight->signal;
 }
 
-int flight_start(struct flight *flight)
-{
-	return flight->watch ? wm_session_start(flight->watch) : 0;
-}
-
-struct awaited {
-	const struct ticks_point *base; /* the watch's */
-	struct wm_session *session;
-};
-
-static int on_marker(const struct wm_event *event, void *data)
-{
-	const struct awaited *awaited = data;
-	uint64_t since_ns = event->realtime_ns - awaited->base->realtime_ns;
-
-	live_fire(awaited->session,
-		  &(struct live_fired){ .pid = (pid_t)event->pid, .tid = (pid_t)event->tid },
-		  awaited->base->monotonic_ns + since_ns);
-	return 1;
-}
-
-int flight_poll(struct flight *flight, struct wm_session *session)
-{
-	struct awaited awaited = { .session = session };
-	int got;
-
-	if (!flight->watch)
-		return 0;
-	awaited.base = &flight->watch->began;
-	got = wm_session_wait(flight->watch, 0);
-	if (got >= 0)
-		got = wm_session_read(flight->watch, on_marker, &awaited);
-	return got < 0 ? got : 0;
-}
-
-void flight_release(struct flight *flight)
-{
-	wm_session_close(flight->watch);
-	flight->watch = NULL;
-}
-
 /* ---- printed ---- */
 
-static int is_agents(struct image *image, const struct trail_block *block)
-{
-	const struct image_place *place = image_place(image, block->start);
-
-	return place && place->module && strstr(place->module->name, "libwaymark-agent");
-}
-
-/*
- * The agent takes a marker's time after it was entered, and may have called libc by then: the
- * printed path ends where the program entered the agent.
- */
-static void leave_agent_out(struct trail_show *show, const struct trail_path *path)
-{
-	struct image *image = trail_view_image(&show->view, path);
-	struct trail_cursor cursor = { .path = path };
-	uint64_t index = path->blocks, entered = 0, others = 0;
-	struct trail_item item;
-
-	trail_seek_end(&cursor);
-	while (image && others < CALLED_BLOCKS_MAX && trail_previous(&cursor, &item)) {
-		if (!item.block)
-			continue;
-		index--;
-		others++;
-		if (is_agents(trail_item_image(image, &item), item.block)) {
-			entered = index;
-			others = 0;
-		}
-	}
-	if (entered)
-		show->options.bounds.to = (struct trail_bound){ TRAIL_BOUND_BLOCK, entered };
-}
-
-/* A marker has no backtrace: its thread is inside the agent then. */
-static int show_way(struct trail_show *show, int is_marker)
+static int show_way(struct trail_show *show)
 {
 	int err = instruction_format_open(&show->format, INSTRUCTION_ATT);
 
-	for (size_t i = 0; i < show->view.trails.path_count && !err; i++) {
-		const struct trail_path *path = &show->view.trails.paths[i];
-
-		if (!trail_is_wanted(show, path))
-			continue;
-		if (is_marker)
-			leave_agent_out(show, path);
-		else
-			err = trail_backtrace(show, path);
-	}
+	for (size_t i = 0; i < show->view.trails.path_count && !err; i++)
+		if (trail_is_wanted(show, &show->view.trails.paths[i]))
+			err = trail_backtrace(show, &show->view.trails.paths[i]);
 	if (!err)
 		err = trail_branches(show);
 	instruction_format_close(show->format);
@@ -231,7 +115,7 @@ static void tell_way(const struct flight *flight, const char *dir)
 	out_init(&out, STDERR_FILENO);
 	status = trail_view_open(&show.view, dir, &show.options.image);
 	if (status == CLI_FINE) {
-		err = show_way(&show, flight->trigger == TRIGGER_CALL);
+		err = show_way(&show);
 		out_flush(&out);
 		if (err)
 			complain(err, "%s", dir);

@@ -15,37 +15,20 @@ struct flight {
 	enum live_trigger trigger; /* TRIGGER_NONE: --on was not given */
 	int signal;		   /* TRIGGER_SIGNAL: 0 is any */
 	const char *text;	   /* as given */
-	struct wm_session *watch;  /* TRIGGER_CALL: has the marker alone */
 	struct live_fired fired;   /* the session's, once flight_end() was called */
 };
 
 /*
- * Read what --on is followed by: crash, exit, signal, signal:NAME or marker:X:Y. 0, or CLI_USAGE,
- * all being said.
+ * Read what --on is followed by: crash, exit, signal or signal:NAME. 0, or CLI_USAGE, all being
+ * said.
  */
 int flight_parse(struct flight *flight, const char *text);
 
 /* Whether these specs go with it: 0, or CLI_USAGE. */
 int flight_check(const struct flight *flight, const char *const *specs, size_t count);
 
-/*
- * Before the session takes a process: where a marker is awaited, have a session of its own enter or
- * start that. As wm_session_attach() and wm_session_launch(); the detail is the watch's.
- */
-int flight_attach(struct flight *flight, pid_t pid);
-int flight_launch(struct flight *flight, char *const argv[]);
-
 /* Before the session is started: what it is to wait for. */
 void flight_set(const struct flight *flight, struct wm_session *session);
-
-/*
- * It runs: let the marker be awaited, and the program go. 0 or a negative error, with the watch's
- * detail.
- */
-int flight_start(struct flight *flight);
-
-/* Look whether it has come. 0 or a negative error. */
-int flight_poll(struct flight *flight, struct wm_session *session);
 
 /* The session has stopped: keep what came of it. Whether there is a trace. */
 int flight_end(struct flight *flight, const struct wm_session *session);
@@ -56,7 +39,5 @@ void flight_tell(const struct flight *flight, const char *dir);
 /* As a table of one row, or of none where --on was not given. */
 extern const struct row_table flight_table;
 void flight_rows(struct rows *rows, const struct flight *flight);
-
-void flight_release(struct flight *flight);
 
 #endif

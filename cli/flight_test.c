@@ -28,7 +28,6 @@ Test(flight, trigger_is_read)
 		{ "signal:sigusr1", TRIGGER_SIGNAL, SIGUSR1 },
 		{ "signal:11", TRIGGER_SIGNAL, 11 },
 		{ "signal:64", TRIGGER_SIGNAL, 64 },
-		{ "marker:db:query", TRIGGER_CALL, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -50,6 +49,7 @@ Test(flight, text_that_is_no_trigger_is_refused)
 					   "signal:11x",
 					   "signal:99999999999999999999",
 					   "signal:SEGVX",
+					   "marker:db:query",
 					   "Exit" };
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
@@ -104,9 +104,9 @@ Test(flight, rows_have_what_fired)
 /* The text is the user's: a terminal obeys none of it. */
 Test(flight, trigger_that_did_not_come_is_printed)
 {
-	cr_assert_eq(flight_parse(&flight, "marker:a:\x1b[2J"), 0);
+	flight = (struct flight){ .text = "a\x1b[2J", .trigger = TRIGGER_EXIT };
 	flight_tell(&flight, "/none");
 	fflush(stderr);
 	cr_assert_stderr_eq_str(
-		"waymark: --on marker:a:\\x1b[2J: it did not come to that; no trace was written\n");
+		"waymark: --on a\\x1b[2J: it did not come to that; no trace was written\n");
 }

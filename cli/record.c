@@ -58,8 +58,6 @@ static int fail(struct recording *recording, int error)
 	const char *detail = wm_session_detail(recording->session);
 	char where[256];
 
-	if (!detail[0] && recording->flight.watch)
-		detail = wm_session_detail(recording->flight.watch);
 	if (!detail[0]) {
 		snprintf(where, sizeof(where), "while recording into %.200s",
 			 recording->options->dir);
@@ -107,7 +105,7 @@ static int await_modules(struct recording *recording)
 {
 	const struct spec_list *specs = recording->session->specs;
 
-	if (recording->options->is_default || recording->flight.watch)
+	if (recording->options->is_default)
 		return 0;
 	for (size_t i = 0; i < specs->count; i++)
 		if (spec_missing(&specs->all[i]) && !may_come(&specs->all[i]))
@@ -127,8 +125,7 @@ static int await_modules(struct recording *recording)
 /* Add the specs that came to nothing. */
 static void add_unmatched(const struct recording *recording, struct findings *list)
 {
-	const struct wm_session *session = recording->flight.watch ? recording->flight.watch
-								   : recording->session;
+	const struct wm_session *session = recording->session;
 
 	/* an interrupted plan's outcome is unknown */
 	if (!patience_is_over(recording->session))
@@ -167,28 +164,21 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 static int take_in(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	int awaits_marker = recording->flight.trigger == TRIGGER_CALL, err = 0;
+	int err = 0;
 
-	for (size_t i = 0; i < options->pid_count && !err; i++) {
-		if (awaits_marker)
-			err = flight_attach(&recording->flight, options->pids[i]);
-		if (!err)
-			err = wm_session_attach(recording->session, options->pids[i]);
-	}
+	for (size_t i = 0; i < options->pid_count && !err; i++)
+		err = wm_session_attach(recording->session, options->pids[i]);
 	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
 		err = tree_take_in(recording->session, options->pids[i]);
 	if (err < 0)
 		return fail(recording, err);
 	if (!options->command)
 		return 0;
-	err = awaits_marker ? flight_launch(&recording->flight, options->command)
-			    : wm_session_launch(recording->session, options->command);
+	err = wm_session_launch(recording->session, options->command);
 	if (err < 0)
 		return fail(recording, err);
 	recording->child.pid = err;
-	/* it is in its agent, which waits for this command */
-	err = awaits_marker ? wm_session_attach(recording->session, recording->child.pid) : 0;
-	return err ? fail(recording, err) : 0;
+	return 0;
 }
 
 /* While places are planned; Ctrl-C ends that, and the program continues without them. */
@@ -225,8 +215,6 @@ static int set_up(struct recording *recording)
 	if (err)
 		return err;
 	err = wm_session_start(recording->session);
-	if (!err)
-		err = flight_start(&recording->flight);
 	progress_clear(&recording->progress);
 	if (err)
 		return fail(recording, err);
@@ -286,7 +274,6 @@ static void record(struct recording *recording)
 	for (;;) {
 		int alive = wm_session_wait(recording->session, POLL_MS);
 		uint64_t now = progress_elapsed_ns(&recording->progress);
-		int err;
 
 		if (alive < 0) {
 			fail(recording, alive);
@@ -295,11 +282,6 @@ static void record(struct recording *recording)
 		wm_session_status_get(recording->session, &status);
 		progress_show(&recording->progress, &status,
 			      session_held_events(recording->session));
-		err = flight_poll(&recording->flight, recording->session);
-		if (err < 0) {
-			fail(recording, err);
-			return;
-		}
 		if (recording->session->live->fired.has)
 			return;
 		if (options->command ? is_over(recording, alive, now) : alive == 0) {
@@ -366,7 +348,6 @@ static void close_session(struct recording *recording, const struct wm_session_s
 			      recording->options->dir, &recording->flight, &recording->findings);
 	findings_release(&recording->findings);
 	wm_session_close(recording->session);
-	flight_release(&recording->flight);
 	guardian_release(&recording->guardian);
 }
 

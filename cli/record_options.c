@@ -29,7 +29,7 @@ static const char help[] =
 	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
 	"  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
 	"  --on TRIGGER        with -e trail/last=SIZE/: write the trace, print the last branches and\n"
-	"                      end on crash, exit, signal[:NAME] or marker:SUBSYSTEM:EVENT\n"
+	"                      end on crash, exit or signal[:NAME]\n"
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
 	"  --strict            stop every thread of the program while its code changes\n"
 	"  --prearm            change every site once as the program starts, before it can\n"

@@ -144,27 +144,23 @@ for module in libnumber.so.1 libnumber '[vdso]'; do
 	[ "$(grep -c '"type":"block"' shown)" -gt 0 ] || fail "--module $module: $(head -3 shown; cat words)"
 done
 
-# By any origin.
+# All of a static program is main.
 build_target trailed.c -ffreestanding -fno-stack-protector -nostdlib -static -no-pie
-for origin in soft step; do
-	rm -rf ran
-	run 7 --json -e trail/$origin,only=main/ -o ran -- ./trailed l 20
-	blocks=$(json blocks)
-	rm -rf ran
-	run 7 --json -e trail/$origin/ -o ran -- ./trailed l 20
-	expect "$origin: all is main" "$blocks" "$(json blocks)"
-done
+rm -rf ran
+run 7 --json -e trail/soft,only=main/ -o ran -- ./trailed l 20
+blocks=$(json blocks)
+rm -rf ran
+run 7 --json -e trail/soft/ -o ran -- ./trailed l 20
+expect "all is main" "$blocks" "$(json blocks)"
 
 # A running program is taken by the engine alone, or by steps together with markers.
 start ./both 2000000000
 bad 1 "soft takes no running program together with markers" "${soft[@]}" -e marker:both:turn --for 100ms -p "$pid"
-run 0 --json -e trail -e marker:both:turn --for 300ms -o attached -p "$pid"
-says "the trail's origin is step, single steps, which are slow; not soft: "
 
 # What can't be, before anything runs.
-bad 1 "only=main,main/: only=main: name each module once" -e trail/soft,only=main,main/ -- ./both 1
-bad 1 "only=/: only=" -e trail/only=/ -- ./both 1
-bad 1 "can't say when a signal or a marker came" -e trail/soft,last=1M/ --on marker:both:turn -- ./both 1
+bad 1 "is there twice: name each module once" -e trail/soft,only=main,main/ -- ./both 1
+bad 1 "needs a value: only=NAME" -e trail/only=/ -- ./both 1
+bad 2 "there is no trigger marker:both:turn" -e trail/soft,last=1M/ --on marker:both:turn -- ./both 1
 [ ! -s out ] || fail "it ran: $(cat out)"
 
 exit $failed

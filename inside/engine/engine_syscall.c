@@ -246,9 +246,9 @@ static void refused(struct thread *thread, uint64_t next)
 }
 
 /*
- * The engine's memory would count, too. A limit that never binds may be set. A thread that is stuck,
- * as in vfork(2), delays the call by some seconds at most: then the call is made natively all the
- * same, since no program may see it fail.
+ * The engine's memory would count, too. A limit that never binds may be set. A thread that is
+ * stuck, as in vfork(2), delays the call by some seconds at most: then the call is made natively
+ * all the same, since no program may see it fail.
  */
 static long limit(struct thread *thread, uint64_t next)
 {

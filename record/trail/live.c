@@ -19,7 +19,6 @@
 #include <waymark/error.h>
 
 #define FLUSH_NS 500000000u
-#define HOLD_NS 200000000u
 #define ENDED_KEPT 64u /* flight recorders of ended children, at most */
 
 int live_is_wanted(const struct wm_session *session)
@@ -104,23 +103,15 @@ struct tracing_how live_how_of(const struct wm_session *session)
 {
 	const struct trail_request *request = spec_trail(session->specs);
 	const struct live *live = session->live;
-	/*
-	 * an outside trigger may fire at any time: then all earlier blocks must have been sent to
-	 * us
-	 */
-	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL &&
-		      !live->keeps;
+	/* a signal may come at any time: then all earlier blocks must have been sent to us */
+	int is_late = live->trigger != TRIGGER_SIGNAL && !live->keeps;
 
-	/*
-	 * children with an agent are taken by live_join(); with TRIGGER_CALL, only one process
-	 * matters
-	 */
+	/* children with an agent are taken by live_join() */
 	return (struct tracing_how){
 		.origin = live->origin,
 		.machine = live->machine,
 		.follows = (live->origin == ORIGIN_SOFT || live->origin == ORIGIN_ORACLE) &&
-			   live_is_all(session) && session->options.follow != WM_FOLLOW_NONE &&
-			   live->trigger != TRIGGER_CALL,
+			   live_is_all(session) && session->options.follow != WM_FOLLOW_NONE,
 		.only = live->keeps ? &live->keeps_only : &request->only,
 		.last_bytes = is_late ? request->last_bytes : 0,
 		.has_kernel = request->has_kernel,
@@ -138,6 +129,17 @@ struct live_process *live_process_of(void *tracer)
 	return (struct live_process *)((char *)tracer - offsetof(struct live_process, tracer));
 }
 
+/* A thread triggered the flight recorders: record nothing of any thread from then on. */
+static void fire(struct wm_session *session, const struct live_fired *fired)
+{
+	if (session->live->fired.has)
+		return;
+	session->live->fired = *fired;
+	session->live->fired.has = 1;
+	for (struct live_process *p = session->live->processes; p; p = p->next)
+		p->tracer.wire.is_frozen |= !p->root;
+}
+
 static void on_event(void *data, pid_t pid, pid_t tid, const struct trail_between *between)
 {
 	struct live_process *process = live_process_of(data);
@@ -146,8 +148,8 @@ static void on_event(void *data, pid_t pid, pid_t tid, const struct trail_betwee
 
 	if (live->trigger == TRIGGER_SIGNAL && between->event == TRAIL_SIGNAL &&
 	    (!live->signal || live->signal == signal))
-		live_fire(process->session,
-			  &(struct live_fired){ .pid = pid, .tid = tid, .signal = signal }, 0);
+		fire(process->session,
+		     &(struct live_fired){ .pid = pid, .tid = tid, .signal = signal });
 }
 
 static int dumps_core(int signal)
@@ -174,7 +176,7 @@ static void look_at_end(struct live_process *process, const struct live_fired *h
 	else if (live->trigger == TRIGGER_SIGNAL)
 		fires = signal && (!live->signal || live->signal == signal);
 	if (fires)
-		live_fire(process->session, how, 0);
+		fire(process->session, how);
 }
 
 /* ---- children ---- */
@@ -359,24 +361,6 @@ int live_attach(struct wm_session *session, pid_t pid)
 	return live_add(session, pid, &live);
 }
 
-void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns)
-{
-	if (session->live->fired.has)
-		return;
-	session->live->fired = *fired;
-	session->live->fired.has = 1;
-	for (struct live_process *p = session->live->processes; p; p = p->next) {
-		if (p->root)
-			continue;
-		if (at_ns && p->is_taken && !p->is_over) {
-			p->tracer.wire.until = at_ns;
-			tracer_pump(&p->tracer);
-		}
-		p->tracer.wire.until = 0;
-		p->tracer.wire.is_frozen = 1;
-	}
-}
-
 static void look_at_root(struct live_process *process)
 {
 	const struct tracing_result *result = &process->tracer.result;
@@ -400,19 +384,12 @@ static int flush(struct live_process *live)
 
 static int pump(struct live_process *live)
 {
-	const struct live *all = live->session->live;
 	int got, err;
 
 	if (live->root) {
 		err = flush(live);
 		return err < 0 ? err : 1;
 	}
-	/*
-	 * an outside trigger fires late: hold the newest data back, to leave out what came after
-	 * its time
-	 */
-	if (all->trigger == TRIGGER_CALL && !all->fired.has)
-		live->tracer.wire.until = ticks_monotonic_ns() - HOLD_NS;
 	got = tracer_pump(&live->tracer);
 	err = got > 0 ? flush(live) : 0;
 	return err < 0 ? err : got;
@@ -467,7 +444,6 @@ static int stop(struct live_process *live)
 
 	if (live->root)
 		return 0;
-	live->tracer.wire.until = 0;
 	err = live->is_taken || live->is_begun ? tracer_stop(&live->tracer) : 0;
 	if (live->is_taken)
 		note_losses(live);

@@ -32,7 +32,6 @@ enum live_trigger {
 	TRIGGER_EXIT,	/* when the program ends in any way */
 	TRIGGER_CRASH,	/* when a signal ends it whose default action dumps core */
 	TRIGGER_SIGNAL, /* when its handler for a signal begins, or a signal ends it */
-	TRIGGER_CALL,	/* at live_fire() */
 };
 
 struct live_fired {
@@ -43,8 +42,6 @@ struct live_fired {
 
 struct live {
 	struct live_process *processes;
-	/* another session records trails of the programs that this one launches */
-	int is_elsewhere;
 	enum live_trigger trigger;
 	int signal; /* for TRIGGER_SIGNAL; 0: any */
 	struct live_fired fired;
@@ -150,12 +147,6 @@ int live_start(struct wm_session *session);
  * Read what the tracers have sent. Returns how many processes sent something, or the first error.
  */
 int live_pump(struct wm_session *session);
-
-/*
- * A thread triggered the flight recorders at that time (CLOCK_MONOTONIC; 0: now): record nothing of
- * any thread from then on. Later triggers are ignored.
- */
-void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns);
 
 /*
  * Let all processes go, and read the rest of their trails. Write the flight recorders, if they were

@@ -13,7 +13,7 @@ static void leave_out_one(struct origin_state *state, int keeps)
 {
 	*state = (struct origin_state){ .error = -WM_E_TRAIL_ASKED };
 	snprintf(state->detail, sizeof(state->detail), "it can't say when a %s came",
-		 keeps ? "watch's hit" : "signal or a marker");
+		 keeps ? "watch's hit" : "signal");
 }
 
 /*
@@ -36,10 +36,10 @@ static void leave_out(struct live *live, const struct spec_list *specs)
 				.error = -WM_E_TRAIL_ASKED,
 				.detail = "the code of a watch for calls (:x) runs as a translation, at another address",
 			};
-	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL && !live->keeps)
+	if (live->trigger != TRIGGER_SIGNAL && !live->keeps)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
+		if (!live->origins[i].error && i != ORIGIN_SOFT)
 			leave_out_one(&live->origins[i], live->keeps);
 }
 

@@ -104,9 +104,8 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 	size_t count = 0;
 
 	for (const struct live_process *p = session->live->processes; p; p = p->next) {
-		/* data that is held back stays unread */
 		if (!(p->is_taken || p->is_begun) || (p->is_over && !p->is_asked) || p->is_silent ||
-		    p->tracer.fd < 0 || p->tracer.wire.until)
+		    p->tracer.fd < 0)
 			continue;
 		if (count < room)
 			list[count] = (struct pollfd){ .fd = p->tracer.fd, .events = POLLIN };
@@ -168,7 +167,6 @@ void live_ask_all(struct wm_session *session)
 	int left = 1;
 
 	for (struct live_process *p = session->live->processes; p; p = p->next) {
-		p->tracer.wire.until = 0;
 		p->is_asked = !p->root && (p->is_taken || p->is_begun);
 		if (p->is_asked)
 			tracer_ask(&p->tracer);

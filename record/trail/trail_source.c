@@ -62,7 +62,7 @@ static int admit(struct wm_session *session, struct launch_options *launch)
 {
 	if (!launch)
 		return live_joins(session);
-	launch->is_traced |= live_is_wanted(session) || session->live->is_elsewhere;
+	launch->is_traced |= live_is_wanted(session);
 	return live_ready(session);
 }
 

@@ -516,8 +516,7 @@ static int deliver_all(struct wire_out *out)
 		memcpy(&head, out->buffer + at, sizeof(head));
 		if (head.bytes > MESSAGE_MAX)
 			return -EPROTO;
-		if (out->bytes - at - sizeof(head) < head.bytes ||
-		    (out->until && head.ticks > out->until))
+		if (out->bytes - at - sizeof(head) < head.bytes)
 			break;
 		err = deliver(out, &head, out->buffer + at + sizeof(head));
 		if (err == RUN_WAITS)
@@ -552,14 +551,14 @@ int wire_out_take(struct wire_out *out, int timeout_ms)
 	}
 	if (timeout_ms && poll(&ready, 1, timeout_ms) <= 0)
 		return 1;
-	err = deliver_all(out); /* what was kept back may be due */
+	err = deliver_all(out); /* there may be room now */
 	/* a busy program sends faster than we take: let the caller look at requests in between */
 	for (int i = 0; i < TAKES_MAX && !err && !is_full(out) && out->bytes < out->room; i++) {
 		ssize_t got = recv(out->fd, out->buffer + out->bytes, out->room - out->bytes,
 				   MSG_DONTWAIT);
 
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
-			return out->bytes >= sizeof(struct wire_head) && out->until;
+			return 0;
 		if (got < 0)
 			return errno == EAGAIN || errno == EINTR ? 1 : -errno;
 		out->bytes += (size_t)got;

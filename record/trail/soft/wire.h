@@ -108,7 +108,6 @@ struct wire_out {
 	void (*on_sought)(void *data, pid_t pid, pid_t tid);
 	uint64_t sought[WIRE_SOUGHT_MAX];
 	uint32_t sought_count; /* ever */
-	uint64_t until;	       /* what is of a later time stays here; 0: nothing does */
 	int is_frozen;	       /* any thread may set it: then read what comes, and put it nowhere */
 	uint8_t *buffer;
 	size_t bytes, room;

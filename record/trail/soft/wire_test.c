@@ -165,27 +165,6 @@ Test(wire, nothing_is_taken_once_it_is_frozen)
 	cr_expect_eq(record_at(1, TRAIL_END).between.values[0], TRAIL_DETACHED);
 }
 
-Test(wire, what_is_later_waits)
-{
-	struct sink_thread *thread = thread_put(5);
-
-	out.until = 20;
-	block_put(thread, &jump, 20);
-	block_put(thread, &jump, 21);
-	block_put(thread, &jump, 22);
-	take();
-	cr_expect_eq(out.blocks, 1);
-	out.until = 21;
-	cr_assert_eq(wire_out_take(&out, 0), 1);
-	cr_expect_eq(out.blocks, 2);
-	close(fds[0]);
-	cr_assert_eq(wire_out_take(&out, 0), 1);
-	out.until = 0;
-	cr_assert_eq(wire_out_take(&out, 0), 0);
-	cr_expect_eq(out.blocks, 3);
-	fds[0] = dup(0);
-}
-
 Test(wire, more_than_a_buffer_goes_through)
 {
 	struct sink_thread *thread = thread_put(5);

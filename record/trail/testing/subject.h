@@ -27,7 +27,10 @@ void subject_end(void);
  */
 const struct wm_trail_options *subject_by_steps(const struct wm_trail_options *options);
 
-/* Start a program in a mode, subject_by_steps(); options may be NULL. subject_launch(): trails.S. */
+/*
+ * Start a program in a mode, subject_by_steps(). `options` may be NULL. subject_launch(): of
+ * trails.S.
+ */
 void subject_launch_of(const char *program, const char *mode,
 		       const struct wm_trail_options *options);
 void subject_launch(const char *mode, const struct wm_trail_options *options);
