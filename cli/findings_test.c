@@ -46,8 +46,8 @@ static struct wm_session session = { .probes = &probes, .patience = &patience };
 static struct findings list;
 
 #define BEGIN                                                                                      \
-	"waymark: 3 places not armed: their process or the recording ended first\n"           \
-	"waymark: 4 processes kept waiting for too long, which ran unrecorded at first\n"       \
+	"waymark: 3 places not armed: their process or the recording ended first\n"                \
+	"waymark: 4 processes kept waiting for too long, which ran unrecorded at first\n"          \
 	"waymark: 2 modules took so long that their code ran unrecorded at first\n"                \
 	"waymark: 2 of 7 places were refused:\n"
 #define HINT                                                                                       \
