@@ -11,26 +11,6 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define NEAR_MAX 3
-
-/* "did you mean a, b or c?"; NULL: no name is near. The caller frees it. */
-static char *near_words(const char *word, const struct name_list *names)
-{
-	const char *near[NEAR_MAX] = { NULL };
-	int count = similar_list(word, (const char *const *)names->all, names->count, near,
-				 NEAR_MAX);
-	char *words = NULL;
-
-	if (count && asprintf(&words, "did you mean %s%s%s%s%s?", near[0],
-			      count > 2	  ? ", "
-			      : count > 1 ? " or "
-					  : "",
-			      count > 1 ? near[1] : "", count > 2 ? " or " : "",
-			      count > 2 ? near[2] : "") < 0)
-		words = NULL;
-	return words;
-}
-
 /* A spec asked for one function, and several have that name. */
 static void add_ambiguous(const struct spec *spec, struct findings *list)
 {
@@ -61,7 +41,8 @@ void spec_findings(const struct spec_list *specs, const struct name_list *names,
 		const char *name = spec->request ? spec->request->name : spec->glob;
 		int is_name = spec->request ? error == -WM_E_NO_FUNCTION || error == -WM_E_NO_USDT
 					    : !spec->matches;
-		struct finding *finding;
+		const char *detail = spec->detail;
+		char meant[512];
 
 		if (placed && spec->names.count > 1)
 			add_ambiguous(spec, list);
@@ -69,9 +50,10 @@ void spec_findings(const struct spec_list *specs, const struct name_list *names,
 		if (spec->trail || spec->watch || spec->kernel ||
 		    (placed ? spec->placed : spec->matches))
 			continue;
-		finding = finding_error(list, "unmatched", FINDING_FAILURE, spec->text, error,
-					spec->detail);
-		if (is_name && name && !finding->detail)
-			finding->detail = near_words(name, names);
+		if (is_name && name && !detail &&
+		    *similar_words(name, (const char *const *)names->all, names->count, meant,
+				   sizeof(meant)))
+			detail = meant + strlen("; ");
+		finding_error(list, "unmatched", FINDING_FAILURE, spec->text, error, detail);
 	}
 }

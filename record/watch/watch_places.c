@@ -184,14 +184,11 @@ static void near_add(const struct finding *finding, const struct watch_expr *exp
 		    expression_takes(expr, finding->modules[i]->file->path,
 				     &finding->modules[i]->file->aliases))
 			(void)expression_names(finding->modules[i], near_take, &near);
-	for (size_t i = 0; i < near.count; i++) {
-		if (used < sizeof(trouble->detail))
-			used += (size_t)snprintf(trouble->detail + used,
-						 sizeof(trouble->detail) - used, "%s%s%s",
-						 i ? " or " : "; did you mean ", near.all[i],
-						 i + 1 == near.count ? "?" : "");
+	if (near.count)
+		similar_words(near.word, (const char *const *)near.all, near.count,
+			      trouble->detail + used, sizeof(trouble->detail) - used);
+	for (size_t i = 0; i < near.count; i++)
 		free(near.all[i]);
-	}
 }
 
 /*
