@@ -36,23 +36,12 @@ static const char
 		  "  -j, --json     as a JSON object\n"
 		  "  -h, --help     this help\n";
 
-static int option_take(void *data, int id, const char *text)
-{
-	struct options *options = data;
-
-	if (id != 'j')
-		return command_line_id("claims", "--pid", text, &options->pid);
-	options->json = 1;
-	return CLI_FINE;
-}
-
-static const struct option table[] = { { "pid", required_argument, NULL, 'p' },
-				       { "json", no_argument, NULL, 'j' },
-				       { "help", no_argument, NULL, 'h' },
-				       { NULL, 0, NULL, 0 } };
-static const struct command_line line = {
-	.name = "claims", .usage = usage, .letters = "p:jh", .table = table, .take = option_take
+static const struct command_option table[] = {
+	{ "pid", 'p', COMMAND_ID, COMMAND_TO(options, pid) },
+	{ "json", 'j', COMMAND_FLAG, COMMAND_TO(options, json), .min = 1 },
+	{ .name = NULL },
 };
+static const struct command_line line = { "claims", usage, table, 0 };
 
 /* Whether a row takes something from a process, or might. */
 static int is_about(const struct claim_row *row, pid_t pid)

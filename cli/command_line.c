@@ -12,13 +12,94 @@
 
 #define NAMES_MAX 64
 
+#define OPTIONS_MAX 40
+#define ID_FIRST 256 /* behind all letters */
+
+/* As getopt_long(3) has them; the number of an option is ID_FIRST and its place. */
+static void table_write(const struct command_line *line, struct option longs[OPTIONS_MAX + 2],
+			char letters[2 * OPTIONS_MAX + 4])
+{
+	size_t count = 0, used = 0;
+
+	if (line->stops)
+		letters[used++] = '+';
+	for (const struct command_option *row = line->table; row->name; row++) {
+		int has_value = row->type != COMMAND_FLAG && !row->has_no_value;
+
+		longs[count] = (struct option){ row->name, has_value, NULL, ID_FIRST + (int)count };
+		count++;
+		if (row->letter)
+			letters[used++] = row->letter;
+		if (row->letter && has_value)
+			letters[used++] = ':';
+	}
+	longs[count++] = (struct option){ "help", no_argument, NULL, 'h' };
+	longs[count] = (struct option){ 0 };
+	strcpy(letters + used, "h");
+}
+
+static int word_take(const struct command_line *line, const struct command_option *row,
+		     const char *text, void *to)
+{
+	char all[128] = "";
+
+	for (uint32_t i = 0; row->words[i]; i++) {
+		if (!strcmp(text, row->words[i])) {
+			memcpy(to, row->bytes == sizeof(i) ? (const void *)&i : &row->words[i],
+			       row->bytes);
+			return CLI_FINE;
+		}
+		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
+			 !i		     ? ""
+			 : row->words[i + 1] ? ", "
+					     : " or ",
+			 row->words[i]);
+	}
+	return complain_usage(line->name, "--%s takes %s, not %s", row->name, all, text);
+}
+
+static int option_take(const struct command_line *line, const struct command_option *row,
+		       const char *text, void *options)
+{
+	void *to = (char *)options + row->at;
+	char option[64];
+	uint64_t number = row->min;
+	int status = CLI_FINE;
+
+	snprintf(option, sizeof(option), "--%s", row->name);
+	if (row->type == COMMAND_CALL)
+		return row->take(options, row, text, line->name);
+	if (row->type == COMMAND_WORD)
+		return word_take(line, row, text, to);
+	if (row->type == COMMAND_NUMBER)
+		status = command_line_number(line->name, option, text, row->min, row->max, &number);
+	else if (row->type == COMMAND_ID)
+		status = command_line_number(line->name, option, text, 1, INT32_MAX, &number);
+	else if (row->type == COMMAND_TIME)
+		status = command_line_time(line->name, option, text, row->min, &number);
+	else if (row->type == COMMAND_SIZE)
+		status = command_line_size(line->name, option, text, &number);
+	if (!status && row->type == COMMAND_TEXT)
+		*(const char **)to = text;
+	else if (!status && row->bytes == sizeof(uint64_t))
+		*(uint64_t *)to = number;
+	else if (!status)
+		*(uint32_t *)to = (uint32_t)number;
+	return status;
+}
+
 int command_line_read(const struct command_line *line, int argc, char **argv, void *options)
 {
+	struct option longs[OPTIONS_MAX + 2];
+	char letters[2 * OPTIONS_MAX + 4];
 	int id, status;
 
+	table_write(line, longs, letters);
 	opterr = 0;
 	optind = 0;
-	while ((id = getopt_long(argc, argv, line->letters, line->table, NULL)) != -1) {
+	while ((id = getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+		const struct command_option *row = line->table;
+
 		if (id == 'h') {
 			fputs(line->usage, stdout);
 			return CLI_FINE;
@@ -27,7 +108,10 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
 			return complain_usage(line->name,
 					      "this option is not known or lacks its value: %s",
 					      argv[optind - 1]);
-		status = line->take(options, id, optarg);
+		while (id < ID_FIRST && row->letter != id)
+			row++;
+		status = option_take(line, id < ID_FIRST ? row : row + id - ID_FIRST, optarg,
+				     options);
 		if (status)
 			return status;
 	}
@@ -73,15 +157,6 @@ int command_line_size(const char *name, const char *option, const char *text, ui
 	if (!quantity_size(text, 1, INT64_MAX, bytes))
 		return CLI_FINE;
 	return complain_usage(name, "%s takes a size, such as 64M or 1.5GiB, not %s", option, text);
-}
-
-int command_line_id(const char *name, const char *option, const char *text, uint32_t *id)
-{
-	uint64_t number = 0;
-	int status = command_line_number(name, option, text, 1, INT32_MAX, &number);
-
-	*id = (uint32_t)number;
-	return status;
 }
 
 int command_line_ids(const char *name, const char *option, const char *text, pid_t **ids,

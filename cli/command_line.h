@@ -8,12 +8,38 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum command_type {
+	COMMAND_FLAG, /* has no value: stores `min` */
+	COMMAND_TEXT,
+	COMMAND_WORD,	/* one of `words`: its text, or its place where that has 4 bytes */
+	COMMAND_NUMBER, /* from `min` to `max` */
+	COMMAND_ID,	/* of a process or thread */
+	COMMAND_TIME,	/* in ns, `min` at least */
+	COMMAND_SIZE,
+	COMMAND_CALL, /* `take` reads the value */
+};
+
+/* One option of a command, and where its value goes. */
+struct command_option {
+	const char *name;
+	char letter; /* 0: none */
+	enum command_type type;
+	size_t at, bytes; /* in the command's options */
+	uint64_t min, max;
+	const char *const *words; /* NULL ends them */
+	/* CLI_FINE to continue; `text` is NULL where `has_no_value`, `name` the command's */
+	int (*take)(void *options, const struct command_option *option, const char *text,
+		    const char *name);
+	int has_no_value; /* of COMMAND_CALL */
+};
+
+#define COMMAND_TO(options, member)                                                                \
+	.at = offsetof(struct options, member), .bytes = sizeof(((struct options *)NULL)->member)
+
 struct command_line {
 	const char *name, *usage;
-	const char *letters; /* as getopt(3) has them; -h is the usage */
-	const struct option *table;
-	/* Take an option. 0 to continue, else the exit status. */
-	int (*take)(void *options, int id, const char *text);
+	const struct command_option *table; /* without --help; one without a name ends it */
+	int stops;			    /* at the first word that is no option */
 };
 
 /*
@@ -38,10 +64,10 @@ int command_line_time(const char *name, const char *option, const char *text, ui
 		      uint64_t *ns);
 int command_line_size(const char *name, const char *option, const char *text, uint64_t *bytes);
 
-/* The number of a process or thread. */
-int command_line_id(const char *name, const char *option, const char *text, uint32_t *id);
-
-/* One such number, or several with commas between: added to ids[], which the caller frees. */
+/*
+ * One number of a process or thread, or several with commas between: added to ids[], which the
+ * caller frees.
+ */
 int command_line_ids(const char *name, const char *option, const char *text, pid_t **ids,
 		     size_t *count, size_t *room);
 

@@ -4,6 +4,7 @@
  * fish offer. It knows specs by the table that reads them, and a command's options by its help.
  */
 #include "cli/cli.h"
+#include "record/perf/count_event.h"
 #include "record/spec/syntax.h"
 
 #include <ctype.h>
@@ -60,40 +61,49 @@ static char *output_of(int (*run)(int argc, char **argv), int argc, char **argv)
 	return text;
 }
 
-/* The names that begin the lines of `waymark list OPTIONS` of the target in words[]. */
+struct offered {
+	const char *word, *prefix;
+};
+
+static int event_offer(void *data, const struct count_listed *listed)
+{
+	const struct offered *offered = data;
+
+	offer(offered->word, offered->prefix, listed->name, strlen(listed->name));
+	return 0;
+}
+
+/* Events to count. */
+static void offer_events(const char *word, const char *prefix)
+{
+	(void)count_events_list(NULL, 0, event_offer, &(struct offered){ word, prefix });
+}
+
+/* The names that `waymark list OPTION` prints of the target in words[], first in their lines. */
 static void offer_listed(const char *word, const char *prefix, const char *option, char **words,
 			 int count)
 {
-	char *argv[8] = { "list" }, *text, *save = NULL;
-	int argc = 1, is_events = option && !strcmp(option, "--events");
+	int is_function = option && !strncmp(option, "--func", 6), target = 1;
+	char *argv[5] = { "list" }, *text, *save = NULL;
+	int argc = 1;
 
+	while (target + 1 < count && strcmp(words[target], "-p") && strcmp(words[target], "--"))
+		target++;
+	if (target + 1 >= count)
+		return;
 	if (option)
 		argv[argc++] = (char *)option;
-	for (int i = 1; i + 1 < count && !is_events; i++)
-		if (!strcmp(words[i], "-p") || !strcmp(words[i], "--")) {
-			if (words[i][1] == 'p')
-				argv[argc++] = "-p";
-			argv[argc++] = words[i + 1];
-			break;
-		}
-	if (argc == 1 + (option != NULL) && !is_events)
-		return;
+	if (words[target][1] == 'p')
+		argv[argc++] = "-p";
+	argv[argc++] = words[target + 1];
 	text = output_of(cmd_list, argc, argv);
 	for (char *line = text ? strtok_r(text, "\n", &save) : NULL; line;
 	     line = strtok_r(NULL, "\n", &save)) {
-		char *name = line + (is_events ? 2 : 0), *colon;
-		size_t bytes = strcspn(name, " ");
+		size_t bytes = strcspn(line, " ");
+		char *colon = memchr(line, ':', bytes), *name = is_function ? colon + 1 : line;
 
-		if (is_events ? strncmp(line, "  ", 2) || strstr(line, "not here")
-			      : !isalpha((unsigned char)*line) && *line != '_')
-			continue;
-		colon = memchr(name, ':', bytes);
-		if (!is_events && !colon)
-			continue;
-		if (option && !strncmp(option, "--func", 6)) /* MODULE:FUNCTION */
-			offer(word, prefix, colon + 1, bytes - (size_t)(colon + 1 - name));
-		else
-			offer(word, prefix, name, bytes);
+		if (colon && (isalnum((unsigned char)*line) || *line == '_')) /* MODULE:FUNCTION */
+			offer(word, prefix, name, bytes - (size_t)(name - line));
 	}
 	free(text);
 }
@@ -137,7 +147,7 @@ static void offer_spec(const char *word, char **words, int count)
 	} else if (!strcmp(kind->name, "usdt")) {
 		offer_listed(word, prefix, "--usdt", words, count);
 	} else if (!strcmp(kind->name, "sample") || !strcmp(kind->name, "count")) {
-		offer_listed(word, prefix, "--events", words, count);
+		offer_events(word, prefix);
 	}
 }
 
@@ -189,7 +199,7 @@ int complete_word(int (*run)(int argc, char **argv), char **words, int count)
 	} else if (is_event && run == cmd_stat) {
 		while (part > word && !strchr(",{", part[-1]))
 			part--;
-		offer_listed(word, strndupa(word, (size_t)(part - word)), "--events", words, count);
+		offer_events(word, strndupa(word, (size_t)(part - word)));
 	} else if (is_event) {
 		offer_spec(word, words, count);
 	} else if (!strcmp(before, "-p") || !strcmp(before, "--pid")) {

@@ -26,25 +26,13 @@ struct compress_options {
 	int decompress, json;
 };
 
-enum option_id { OPT_JSON = 256 };
-
-static const struct option table[] = {
-	{ "decompress", no_argument, NULL, 'd' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+static const struct command_option table[] = {
+	{ "decompress", 'd', COMMAND_FLAG, COMMAND_TO(compress_options, decompress), .min = 1 },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(compress_options, json), .min = 1 },
+	{ .name = NULL },
 };
 
-static int take_option(void *data, int id, const char *text)
-{
-	struct compress_options *options = data;
-	(void)text;
-	options->decompress |= id == 'd';
-	options->json |= id == OPT_JSON;
-	return CLI_FINE;
-}
-
-static const struct command_line line = { "compress", usage, "dh", table, take_option };
+static const struct command_line line = { "compress", usage, table, 0 };
 
 static int change(const char *dir, int decompress, struct trace_packing *packing)
 {

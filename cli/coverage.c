@@ -57,87 +57,35 @@ static const char usage[] =
 	"  --root DIR          find the program's files below DIR, as they were on another machine\n"
 	"  -h, --help          this\n";
 
-enum option_id {
-	OPT_INCLUDE = 256,
-	OPT_EXCLUDE,
-	OPT_ALL,
-	OPT_MODULE,
-	OPT_SUMMARY,
-	OPT_JSON,
-	OPT_FROM,
-	OPT_TO,
-	OPT_SOURCE_DIR,
-	OPT_ROOT,
-	OPT_TID,
-	OPT_PID,
-};
-
-static const struct option table[] = {
-	{ "output", required_argument, NULL, 'o' },
-	{ "include", required_argument, NULL, OPT_INCLUDE },
-	{ "exclude", required_argument, NULL, OPT_EXCLUDE },
-	{ "all", no_argument, NULL, OPT_ALL },
-	{ "module", required_argument, NULL, OPT_MODULE },
-	{ "summary", no_argument, NULL, OPT_SUMMARY },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
-	{ "root", required_argument, NULL, OPT_ROOT },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int glob_add(struct globs *globs, const char *text)
+static int glob_add(void *options, const struct command_option *option, const char *text,
+		    const char *name)
 {
+	struct globs *globs = (void *)((char *)options + option->at);
+
+	(void)name;
 	if (array_grow(&globs->all, &globs->room, globs->count + 1, sizeof(*globs->all)))
 		return complain(-ENOMEM, "%s", text);
 	globs->all[globs->count++] = text;
 	return CLI_FINE;
 }
 
-static int take_option(void *data, int id, const char *text)
-{
-	struct coverage_options *options = data;
-	switch (id) {
-	case 'o':
-		options->output = strcmp(text, "-") ? text : NULL;
-		options->tracefile = 1;
-		break;
-	case OPT_INCLUDE:
-	case OPT_EXCLUDE:
-		return glob_add(id == OPT_INCLUDE ? &options->include : &options->exclude, text);
-	case OPT_TID:
-		return command_line_id("coverage", "--tid", text, &options->tid);
-	case OPT_PID:
-		return command_line_id("coverage", "--pid", text, &options->pid);
-	case OPT_ALL:
-		options->all = 1;
-		break;
-	case OPT_MODULE:
-		options->lines.module = text;
-		break;
-	case OPT_SUMMARY:
-		options->summary = 1;
-		break;
-	case OPT_JSON:
-		options->json = 1;
-		break;
-	case OPT_FROM:
-	case OPT_TO:
-		return trail_bounds_take(&options->bounds, "coverage", id == OPT_TO, text);
-	case OPT_SOURCE_DIR:
-		options->source_dir = text;
-		break;
-	default:
-		options->image.root = text;
-	}
-	return CLI_FINE;
-}
+static const struct command_option table[] = {
+	{ "output", 'o', COMMAND_TEXT, COMMAND_TO(coverage_options, output) },
+	{ "include", 0, COMMAND_CALL, COMMAND_TO(coverage_options, include), .take = glob_add },
+	{ "exclude", 0, COMMAND_CALL, COMMAND_TO(coverage_options, exclude), .take = glob_add },
+	{ "all", 0, COMMAND_FLAG, COMMAND_TO(coverage_options, all), .min = 1 },
+	{ "module", 0, COMMAND_TEXT, COMMAND_TO(coverage_options, lines.module) },
+	{ "summary", 0, COMMAND_FLAG, COMMAND_TO(coverage_options, summary), .min = 1 },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(coverage_options, json), .min = 1 },
+	TRAIL_BOUNDS_ROWS(coverage_options),
+	{ "source-dir", 0, COMMAND_TEXT, COMMAND_TO(coverage_options, source_dir) },
+	{ "root", 0, COMMAND_TEXT, COMMAND_TO(coverage_options, image.root) },
+	{ "tid", 0, COMMAND_ID, COMMAND_TO(coverage_options, tid) },
+	{ "pid", 0, COMMAND_ID, COMMAND_TO(coverage_options, pid) },
+	{ .name = NULL },
+};
 
-static const struct command_line line = { "coverage", usage, "o:h", table, take_option };
+static const struct command_line line = { "coverage", usage, table, 0 };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct coverage_options *options, int argc, char **argv)
@@ -148,6 +96,9 @@ static int read_options(struct coverage_options *options, int argc, char **argv)
 	status = command_line_read(&line, argc, argv, options);
 	if (status >= 0)
 		return status;
+	options->tracefile = options->output != NULL;
+	if (options->output && !strcmp(options->output, "-"))
+		options->output = NULL;
 	if (optind == argc)
 		return complain_usage("coverage", "name a trace's folder");
 	options->dirs = argv + optind;

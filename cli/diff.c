@@ -39,96 +39,56 @@ static const char usage[] =
 	"The status is 0 if both took the same branches, 1 if not, 2 if that is unknown. Data is\n"
 	"not compared.\n";
 
-enum option_id {
-	OPT_TID = 256,
-	OPT_PID,
-	OPT_FROM,
-	OPT_TO,
-	OPT_HARMLESS,
-	OPT_ALL,
-	OPT_STRICT,
-	OPT_ROOT,
-	OPT_JSON
-};
-
-static const struct option table[] = {
-	{ "last", required_argument, NULL, 'n' },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "harmless", required_argument, NULL, OPT_HARMLESS },
-	{ "all", no_argument, NULL, OPT_ALL },
-	{ "strict", no_argument, NULL, OPT_STRICT },
-	{ "root", required_argument, NULL, OPT_ROOT },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
 static void comparing(uint64_t done, uint64_t all)
 {
 	pulse_beat("comparing", done, all);
 }
 
 /* A thread or a process of each trace. */
-static int take_ids(uint32_t ids[2], const char *what, const char *text)
+static int take_ids(void *options, const struct command_option *option, const char *text,
+		    const char *name)
 {
+	uint32_t *ids = (void *)((char *)options + option->at);
 	uint64_t both[2] = { 0 };
 	const char *end = quantity_number_at(text, UINT32_MAX, &both[0]);
 
 	if (end && *end == ':')
 		end = quantity_number_at(end + 1, UINT32_MAX, &both[1]);
 	if (!end || *end || !both[0] || !both[1])
-		return complain_usage("diff", "--%s takes one of A and one of B, as 12:34, not %s",
-				      what, text);
+		return complain_usage(name, "--%s takes one of A and one of B, as 12:34, not %s",
+				      option->name, text);
 	ids[0] = (uint32_t)both[0];
 	ids[1] = (uint32_t)both[1];
 	return CLI_FINE;
 }
 
-static int take_harmless(struct diff_options *options, const char *text)
+static int take_harmless(void *data, const struct command_option *option, const char *text,
+			 const char *name)
 {
+	struct diff_options *options = data;
 	size_t *count = &options->divergence.harmless_count;
 
 	if (*count == DIFF_HARMLESS_NAMES)
-		return complain_usage("diff", "--harmless may be given %d times",
+		return complain_usage(name, "--%s may be given %d times", option->name,
 				      DIFF_HARMLESS_NAMES);
 	options->harmless[(*count)++] = text;
 	return CLI_FINE;
 }
 
-static int take_option(void *data, int id, const char *text)
-{
-	struct diff_options *options = data;
-	switch (id) {
-	case 'n':
-		return command_line_number("diff", "--last", text, 0, LAST_MAX, &options->last);
-	case OPT_TID:
-		return take_ids(options->tids, "tid", text);
-	case OPT_PID:
-		return take_ids(options->pids, "pid", text);
-	case OPT_FROM:
-	case OPT_TO:
-		return trail_bounds_take(&options->bounds, "diff", id == OPT_TO, text);
-	case OPT_HARMLESS:
-		return take_harmless(options, text);
-	case OPT_ALL:
-		options->divergence.all = 1;
-		break;
-	case OPT_STRICT:
-		options->divergence.strict = 1;
-		break;
-	case OPT_ROOT:
-		options->image.root = text;
-		break;
-	default:
-		options->json = 1;
-	}
-	return CLI_FINE;
-}
+static const struct command_option table[] = {
+	{ "last", 'n', COMMAND_NUMBER, COMMAND_TO(diff_options, last), .max = LAST_MAX },
+	{ "tid", 0, COMMAND_CALL, COMMAND_TO(diff_options, tids), .take = take_ids },
+	{ "pid", 0, COMMAND_CALL, COMMAND_TO(diff_options, pids), .take = take_ids },
+	TRAIL_BOUNDS_ROWS(diff_options),
+	{ "harmless", 0, COMMAND_CALL, .take = take_harmless },
+	{ "all", 0, COMMAND_FLAG, COMMAND_TO(diff_options, divergence.all), .min = 1 },
+	{ "strict", 0, COMMAND_FLAG, COMMAND_TO(diff_options, divergence.strict), .min = 1 },
+	{ "root", 0, COMMAND_TEXT, COMMAND_TO(diff_options, image.root) },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(diff_options, json), .min = 1 },
+	{ .name = NULL },
+};
 
-static const struct command_line line = { "diff", usage, "n:h", table, take_option };
+static const struct command_line line = { "diff", usage, table, 0 };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct diff_options *options, int argc, char **argv)

@@ -28,15 +28,6 @@ static const char usage[] =
 	"  -j, --json     print one JSON object\n"
 	"  -h, --help     print this help\n";
 
-static int option_take(void *data, int id, const char *text)
-{
-	struct options *options = data;
-	if (id != 'j')
-		return command_line_id("doctor", "--pid", text, &options->pid);
-	options->json = 1;
-	return CLI_FINE;
-}
-
 static const struct row_column check_columns[] = {
 	{ "group", ROW_TEXT, ROW_PLAIN, 0, "what it belongs to" },
 	{ "state", ROW_TEXT, ROW_PLAIN, 0, "fine, limited, absent or unknown" },
@@ -205,13 +196,12 @@ static int show_all(const struct options *options)
 
 int cmd_doctor(int argc, char **argv)
 {
-	static const struct option table[] = {
-		{ "pid", required_argument, NULL, 'p' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
+	static const struct command_option table[] = {
+		{ "pid", 'p', COMMAND_ID, COMMAND_TO(options, pid) },
+		{ "json", 'j', COMMAND_FLAG, COMMAND_TO(options, json), .min = 1 },
+		{ .name = NULL },
 	};
-	static const struct command_line line = { "doctor", usage, "p:jh", table, option_take };
+	static const struct command_line line = { "doctor", usage, table, 0 };
 	struct options options = { 0 };
 	int status = command_line_read(&line, argc, argv, &options), err;
 

@@ -49,82 +49,35 @@ static const char usage[] =
 	"Events that were lost have a line where they are missing. Events that the kernel recorded have\n"
 	"their CPU before the name, as [3]; the thread is the one that they are about.\n";
 
-enum option_id {
-	OPT_JSON = 256,
-	OPT_EVENT,
-	OPT_LIMIT,
-	OPT_TID,
-	OPT_PID,
-	OPT_CPU,
-	OPT_ORDER,
-	OPT_FROM,
-	OPT_TO
-};
-
-static int take_order(struct dump_options *options, const char *text)
-{
-	static const char *const words[] = { "time", "cpu", "thread" };
-
-	for (enum event_order order = ORDER_TIME; order <= ORDER_THREAD; order++)
-		if (!strcmp(text, words[order])) {
-			options->order = order;
-			return 0;
-		}
-	return complain_usage("dump", "--order takes time, cpu or thread, not %s", text);
-}
-
-static int take_cpus(struct dump_options *options, const char *text)
-{
-	free(options->cpus);
-	if (!cpus_parse(text, &options->cpus, &options->cpu_count))
-		return 0;
-	return complain_usage("dump", "--cpu takes numbers, such as 0-3,8, not %s", text);
-}
-
-static int take_option(void *data, int id, const char *text)
+static int take_cpus(void *data, const struct command_option *option, const char *text,
+		     const char *name)
 {
 	struct dump_options *options = data;
 
-	switch (id) {
-	case OPT_JSON:
-		options->json = 1;
-		break;
-	case OPT_EVENT:
-		options->event = text;
-		break;
-	case OPT_LIMIT:
-		return command_line_number("dump", "--limit", text, 0, UINT64_MAX, &options->limit);
-	case OPT_TID:
-		return command_line_id("dump", "--tid", text, &options->tid);
-	case OPT_PID:
-		return command_line_id("dump", "--pid", text, &options->pid);
-	case OPT_CPU:
-		return take_cpus(options, text);
-	case OPT_ORDER:
-		return take_order(options, text);
-	case OPT_FROM:
-		return command_line_time("dump", "--from", text, 0, &options->from_ns);
-	default:
-		return command_line_time("dump", "--to", text, 0, &options->to_ns);
-	}
-	return CLI_FINE;
+	free(options->cpus);
+	if (!cpus_parse(text, &options->cpus, &options->cpu_count))
+		return 0;
+	return complain_usage(name, "--%s takes numbers, such as 0-3,8, not %s", option->name,
+			      text);
 }
 
-static const struct option table[] = {
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "event", required_argument, NULL, OPT_EVENT },
-	{ "limit", required_argument, NULL, OPT_LIMIT },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "cpu", required_argument, NULL, OPT_CPU },
-	{ "order", required_argument, NULL, OPT_ORDER },
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+/* By enum event_order. */
+static const char *const orders[] = { "time", "cpu", "thread", NULL };
+
+static const struct command_option table[] = {
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(dump_options, json), .min = 1 },
+	{ "event", 0, COMMAND_TEXT, COMMAND_TO(dump_options, event) },
+	{ "limit", 0, COMMAND_NUMBER, COMMAND_TO(dump_options, limit), .max = UINT64_MAX },
+	{ "tid", 0, COMMAND_ID, COMMAND_TO(dump_options, tid) },
+	{ "pid", 0, COMMAND_ID, COMMAND_TO(dump_options, pid) },
+	{ "cpu", 0, COMMAND_CALL, .take = take_cpus },
+	{ "order", 0, COMMAND_WORD, COMMAND_TO(dump_options, order), .words = orders },
+	{ "from", 0, COMMAND_TIME, COMMAND_TO(dump_options, from_ns) },
+	{ "to", 0, COMMAND_TIME, COMMAND_TO(dump_options, to_ns) },
+	{ .name = NULL },
 };
 
-static const struct command_line line = { "dump", usage, "h", table, take_option };
+static const struct command_line line = { "dump", usage, table, 0 };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct dump_options *options, int argc, char **argv)

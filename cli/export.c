@@ -61,42 +61,16 @@ struct export_options {
 	const struct export_format *format;
 	const char *weight, *event; /* NULL: not given */
 	uint32_t tid, pid;	    /* 0: all */
-	int is_of_trail;	    /* an option was given that only trails have */
 	struct trail_bounds bounds;
 	struct image_options image;
 };
 
-enum option_id {
-	OPT_FORMAT = 256,
-	OPT_WEIGHT,
-	OPT_EVENT,
-	OPT_TID,
-	OPT_PID,
-	OPT_FROM,
-	OPT_TO,
-	OPT_ROOT,
-	OPT_NO_PARAMETERS
-};
-
-static const struct option table[] = {
-	{ "format", required_argument, NULL, OPT_FORMAT },
-	{ "output", required_argument, NULL, 'o' },
-	{ "weight", required_argument, NULL, OPT_WEIGHT },
-	{ "event", required_argument, NULL, OPT_EVENT },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "root", required_argument, NULL, OPT_ROOT },
-	{ "no-parameters", no_argument, NULL, OPT_NO_PARAMETERS },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
 /* ---- the command line ---- */
 
-static int take_format(struct export_options *options, const char *text)
+static int take_format(void *data, const struct command_option *option, const char *text,
+		       const char *name)
 {
+	struct export_options *options = data;
 	const char *names[FORMAT_COUNT];
 
 	for (size_t i = 0; i < FORMAT_COUNT; i++) {
@@ -106,6 +80,8 @@ static int take_format(struct export_options *options, const char *text)
 	}
 	if (options->format && strcmp(options->format->name, text) == 0)
 		return CLI_FINE;
+	(void)option;
+	(void)name;
 	complain_words("waymark: there is no format %s", text);
 	fputc('\n', stderr);
 	complain_meant(text, names, FORMAT_COUNT);
@@ -113,53 +89,29 @@ static int take_format(struct export_options *options, const char *text)
 	return CLI_USAGE;
 }
 
-static int take_weight(struct export_options *options, const char *text)
+static const char *const weights[] = { "instructions", "blocks", "period", "samples", NULL };
+
+static const struct command_option table[] = {
+	{ "format", 0, COMMAND_CALL, .take = take_format },
+	{ "output", 'o', COMMAND_TEXT, COMMAND_TO(export_options, output) },
+	{ "weight", 0, COMMAND_WORD, COMMAND_TO(export_options, weight), .words = weights },
+	{ "event", 0, COMMAND_TEXT, COMMAND_TO(export_options, event) },
+	{ "tid", 0, COMMAND_ID, COMMAND_TO(export_options, tid) },
+	{ "pid", 0, COMMAND_ID, COMMAND_TO(export_options, pid) },
+	TRAIL_BOUNDS_ROWS(export_options),
+	{ "root", 0, COMMAND_TEXT, COMMAND_TO(export_options, image.root) },
+	{ "no-parameters", 0, COMMAND_FLAG, COMMAND_TO(export_options, image.with_parameters) },
+	{ .name = NULL },
+};
+
+static const struct command_line line = { "export", usage, table, 0 };
+
+/* Whether an option was given that only trails have. */
+static int is_of_trail(const struct export_options *options)
 {
-	static const char *const weights[] = { "instructions", "blocks", "period", "samples" };
-
-	for (size_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++)
-		if (!strcmp(text, weights[i]))
-			options->weight = weights[i];
-	return options->weight
-		       ? CLI_FINE
-		       : complain_usage("export",
-					"--weight takes instructions or blocks, of samples period "
-					"or samples, not %s",
-					text);
+	return options->weight || options->event || options->bounds.from_text ||
+	       options->bounds.to_text || options->image.root || !options->image.with_parameters;
 }
-
-static int take_option(void *data, int id, const char *text)
-{
-	struct export_options *options = data;
-
-	options->is_of_trail |= id != 'o' && id != OPT_FORMAT && id != OPT_TID && id != OPT_PID;
-	switch (id) {
-	case OPT_FORMAT:
-		return take_format(options, text);
-	case 'o':
-		options->output = strcmp(text, "-") ? text : NULL;
-		return CLI_FINE;
-	case OPT_WEIGHT:
-		return take_weight(options, text);
-	case OPT_EVENT:
-		options->event = text;
-		return CLI_FINE;
-	case OPT_TID:
-		return command_line_id("export", "--tid", text, &options->tid);
-	case OPT_PID:
-		return command_line_id("export", "--pid", text, &options->pid);
-	case OPT_NO_PARAMETERS:
-		options->image.with_parameters = 0;
-		return CLI_FINE;
-	case OPT_ROOT:
-		options->image.root = text;
-		return CLI_FINE;
-	default:
-		return trail_bounds_take(&options->bounds, "export", id == OPT_TO, text);
-	}
-}
-
-static const struct command_line line = { "export", usage, "o:h", table, take_option };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct export_options *options, int argc, char **argv)
@@ -170,11 +122,13 @@ static int read_options(struct export_options *options, int argc, char **argv)
 	status = command_line_read(&line, argc, argv, options);
 	if (status >= 0)
 		return status;
+	if (options->output && !strcmp(options->output, "-"))
+		options->output = NULL;
 	if (!options->format)
 		return complain_usage(
 			"export",
 			"say which form: --format=folded, perf-script, speedscope or perfetto");
-	if (!options->format->write && options->is_of_trail)
+	if (!options->format->write && is_of_trail(options))
 		return complain_usage("export", "--format=perfetto takes only -o, --tid and --pid");
 	return command_line_folder(&line, argc, argv, &options->dir);
 }

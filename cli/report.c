@@ -47,91 +47,43 @@ struct report_options {
 	struct report_samples_options samples;
 };
 
-enum option_id {
-	OPT_FUNCTIONS = 256,
-	OPT_LINES,
-	OPT_CALLERS,
-	OPT_THREADS,
-	OPT_EVENT,
-	OPT_TID,
-	OPT_PID,
-	OPT_ROOT,
-	OPT_NO_PARAMETERS
-};
-
-static const struct option table[] = {
-	{ "functions", no_argument, NULL, OPT_FUNCTIONS },
-	{ "lines", no_argument, NULL, OPT_LINES },
-	{ "callers", required_argument, NULL, OPT_CALLERS },
-	{ "threads", no_argument, NULL, OPT_THREADS },
-	{ "last", required_argument, NULL, 'n' },
-	{ "event", required_argument, NULL, OPT_EVENT },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "root", required_argument, NULL, OPT_ROOT },
-	{ "no-parameters", no_argument, NULL, OPT_NO_PARAMETERS },
-	{ "json", no_argument, NULL, 'j' },
-	{ "repair", no_argument, NULL, 'r' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int take_view(struct report_options *options, enum samples_by by, const char *callee)
+static int take_view(void *data, const struct command_option *option, const char *text,
+		     const char *name)
 {
-	options->samples.by = by;
-	options->samples.callee = callee;
-	options->samples.samples.wants_trails = by == SAMPLES_BY_CALLER;
+	struct report_options *options = data;
+
+	(void)name;
+	options->samples.by = (enum samples_by)option->min;
+	options->samples.callee = text;
+	options->samples.samples.wants_trails = options->samples.by == SAMPLES_BY_CALLER;
 	options->is_of_samples = 1;
 	return CLI_FINE;
 }
 
-static int take_last(struct report_options *options, const char *text)
-{
-	int status = command_line_number("report", "--last", text, 0, UINT64_MAX - 1,
-					 &options->samples.last);
-
-	if (!options->samples.last)
-		options->samples.last = UINT64_MAX;
-	return status;
-}
-
-static int take_option(void *data, int id, const char *text)
-{
-	struct report_options *options = data;
-	struct samples_options *samples = &options->samples.samples;
-
-	switch (id) {
-	case OPT_FUNCTIONS:
-		return take_view(options, SAMPLES_BY_FUNCTION, NULL);
-	case OPT_LINES:
-		return take_view(options, SAMPLES_BY_LINE, NULL);
-	case OPT_THREADS:
-		return take_view(options, SAMPLES_BY_THREAD, NULL);
-	case OPT_CALLERS:
-		return take_view(options, SAMPLES_BY_CALLER, text);
-	case OPT_EVENT:
-		samples->event = text;
-		return CLI_FINE;
-	case OPT_TID:
-		return command_line_id("report", "--tid", text, &samples->tid);
-	case OPT_PID:
-		return command_line_id("report", "--pid", text, &samples->pid);
-	case OPT_ROOT:
-		samples->image.root = text;
-		return CLI_FINE;
-	case OPT_NO_PARAMETERS:
-		samples->image.with_parameters = 0;
-		return CLI_FINE;
-	case 'n':
-		return take_last(options, text);
-	default:
-		options->json |= id == 'j';
-		options->repair |= id == 'r';
-		return CLI_FINE;
+#define VIEW(word, kind)                                                                           \
+	{                                                                                          \
+		word, 0, COMMAND_CALL, .min = kind, .take = take_view, .has_no_value = 1           \
 	}
-}
 
-static const struct command_line line = { "report", usage, "n:h", table, take_option };
+static const struct command_option table[] = {
+	VIEW("functions", SAMPLES_BY_FUNCTION),
+	VIEW("lines", SAMPLES_BY_LINE),
+	VIEW("threads", SAMPLES_BY_THREAD),
+	{ "callers", 0, COMMAND_CALL, .min = SAMPLES_BY_CALLER, .take = take_view },
+	{ "last", 'n', COMMAND_NUMBER, COMMAND_TO(report_options, samples.last),
+	  .max = UINT64_MAX - 1 },
+	{ "event", 0, COMMAND_TEXT, COMMAND_TO(report_options, samples.samples.event) },
+	{ "tid", 0, COMMAND_ID, COMMAND_TO(report_options, samples.samples.tid) },
+	{ "pid", 0, COMMAND_ID, COMMAND_TO(report_options, samples.samples.pid) },
+	{ "root", 0, COMMAND_TEXT, COMMAND_TO(report_options, samples.samples.image.root) },
+	{ "no-parameters", 0, COMMAND_FLAG,
+	  COMMAND_TO(report_options, samples.samples.image.with_parameters) },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(report_options, json), .min = 1 },
+	{ "repair", 0, COMMAND_FLAG, COMMAND_TO(report_options, repair), .min = 1 },
+	{ .name = NULL },
+};
+
+static const struct command_line line = { "report", usage, table, 0 };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct report_options *options, int argc, char **argv)
@@ -142,6 +94,8 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	options->samples.samples.image.with_parameters = 1;
 	options->samples.samples.beat = pulse_beat;
 	status = command_line_read(&line, argc, argv, options);
+	if (!options->samples.last)
+		options->samples.last = UINT64_MAX;
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 

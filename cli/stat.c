@@ -52,25 +52,6 @@ static const char usage[] =
 	"  -j, --json          as JSON, on stdout: an object; with -I one on each line\n"
 	"  -h, --help          this text\n";
 
-enum { OPT_FOR = 256, OPT_NO_CHILDREN };
-
-static const struct option table[] = {
-	{ "event", required_argument, NULL, 'e' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "tid", required_argument, NULL, 't' },
-	{ "all", no_argument, NULL, 'a' },
-	{ "cpu", required_argument, NULL, 'C' },
-	{ "cgroup", required_argument, NULL, 'G' },
-	{ "no-children", no_argument, NULL, OPT_NO_CHILDREN },
-	{ "interval", required_argument, NULL, 'I' },
-	{ "repeat", required_argument, NULL, 'r' },
-	{ "for", required_argument, NULL, OPT_FOR },
-	{ "output", required_argument, NULL, 'o' },
-	{ "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
 struct counting {
 	struct stat_result result;
 	struct count_list list;
@@ -153,50 +134,53 @@ static int ids_add(struct counting *counting, const char *option, const char *te
 	return status;
 }
 
-static int option_take(void *data, int id, const char *text)
+static int events_take(void *data, const struct command_option *option, const char *text,
+		       const char *name)
+{
+	(void)option;
+	(void)name;
+	return count_list_add(&((struct counting *)data)->list, text);
+}
+
+static int ids_take(void *data, const struct command_option *option, const char *text,
+		    const char *name)
 {
 	struct counting *counting = data;
 
-	switch (id) {
-	case 'e':
-		return count_list_add(&counting->list, text);
-	case 'p':
-		counting->has_pids = 1;
-		return ids_add(counting, "--pid", text);
-	case 't':
-		counting->has_tids = 1;
-		return ids_add(counting, "--tid", text);
-	case 'a':
-		counting->all = 1;
-		return CLI_FINE;
-	case 'C':
-		if (counting->cpus)
-			return complain_usage("stat", "give --cpu once: --cpu %s", text);
-		if (cpus_parse(text, &counting->cpus, &counting->cpu_count))
-			return complain_usage("stat", "--cpu takes numbers, such as 0-3,8, not %s",
-					      text);
-		return CLI_FINE;
-	case 'G':
-		counting->cgroup = text;
-		return CLI_FINE;
-	case OPT_NO_CHILDREN:
-		counting->no_children = 1;
-		return CLI_FINE;
-	case 'I':
-		return command_line_time("stat", "--interval", text, INTERVAL_NS_MIN,
-					 &counting->interval_ns);
-	case 'r':
-		return command_line_number("stat", "--repeat", text, 1, RUNS_MAX, &counting->runs);
-	case OPT_FOR:
-		return command_line_time("stat", "--for", text, 1, &counting->for_ns);
-	case 'o':
-		counting->output_path = text;
-		return CLI_FINE;
-	default:
-		counting->json = 1;
-		return CLI_FINE;
-	}
+	(void)name;
+	*(option->letter == 'p' ? &counting->has_pids : &counting->has_tids) = 1;
+	return ids_add(counting, option->letter == 'p' ? "--pid" : "--tid", text);
 }
+
+static int cpus_take(void *data, const struct command_option *option, const char *text,
+		     const char *name)
+{
+	struct counting *counting = data;
+
+	(void)option;
+	if (counting->cpus)
+		return complain_usage(name, "give --cpu once: --cpu %s", text);
+	if (cpus_parse(text, &counting->cpus, &counting->cpu_count))
+		return complain_usage(name, "--cpu takes numbers, such as 0-3,8, not %s", text);
+	return CLI_FINE;
+}
+
+static const struct command_option table[] = {
+	{ "event", 'e', COMMAND_CALL, .take = events_take },
+	{ "pid", 'p', COMMAND_CALL, .take = ids_take },
+	{ "tid", 't', COMMAND_CALL, .take = ids_take },
+	{ "all", 'a', COMMAND_FLAG, COMMAND_TO(counting, all), .min = 1 },
+	{ "cpu", 'C', COMMAND_CALL, .take = cpus_take },
+	{ "cgroup", 'G', COMMAND_TEXT, COMMAND_TO(counting, cgroup) },
+	{ "no-children", 0, COMMAND_FLAG, COMMAND_TO(counting, no_children), .min = 1 },
+	{ "interval", 'I', COMMAND_TIME, COMMAND_TO(counting, interval_ns),
+	  .min = INTERVAL_NS_MIN },
+	{ "repeat", 'r', COMMAND_NUMBER, COMMAND_TO(counting, runs), .min = 1, .max = RUNS_MAX },
+	{ "for", 0, COMMAND_TIME, COMMAND_TO(counting, for_ns), .min = 1 },
+	{ "output", 'o', COMMAND_TEXT, COMMAND_TO(counting, output_path) },
+	{ "json", 'j', COMMAND_FLAG, COMMAND_TO(counting, json), .min = 1 },
+	{ .name = NULL },
+};
 
 static int is_of_cpus(const struct counting *counting)
 {
@@ -486,11 +470,7 @@ static int count_in_cgroup(struct counting *counting)
 
 int cmd_stat(int argc, char **argv)
 {
-	static const struct command_line line = { .name = "stat",
-						  .usage = usage,
-						  .letters = "+e:p:t:aC:G:I:r:o:jh",
-						  .table = table,
-						  .take = option_take };
+	static const struct command_line line = { "stat", usage, table, 1 };
 	struct counting counting = { 0 };
 	char what[4096];
 	int status = command_line_read(&line, argc, argv, &counting);

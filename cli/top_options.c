@@ -38,69 +38,44 @@ static const char usage[] =
 	"  -j, --json          on stdout one JSON object for each interval\n"
 	"  -h, --help          this text\n";
 
-enum { OPT_FOR = 256, OPT_TREE, OPT_BUFFER, OPT_NO_FOLLOW };
-
-static const struct option table[] = {
-	{ "event", required_argument, NULL, 'e' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "tree", no_argument, NULL, OPT_TREE },
-	{ "all", no_argument, NULL, 'a' },
-	{ "cpu", required_argument, NULL, 'C' },
-	{ "cgroup", required_argument, NULL, 'G' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "interval", required_argument, NULL, 'I' },
-	{ "for", required_argument, NULL, OPT_FOR },
-	{ "count", required_argument, NULL, 'n' },
-	{ "buffer", required_argument, NULL, OPT_BUFFER },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
-
-static int option_take(void *data, int id, const char *text)
+static int spec_take(void *data, const struct command_option *option, const char *text,
+		     const char *name)
 {
 	struct top_options *options = data;
 
-	switch (id) {
-	case 'e':
-		options->specs[options->spec_count++] = text;
-		return CLI_FINE;
-	case 'p':
-		return command_line_ids("top", "--pid", text, &options->pids, &options->pid_count,
-					&options->pid_room);
-	case 'a':
-		options->cpus = "all";
-		return CLI_FINE;
-	case 'C':
-		options->cpus = text;
-		return CLI_FINE;
-	case 'G':
-		options->cgroup = text;
-		return CLI_FINE;
-	case 'o':
-		options->output = text;
-		return CLI_FINE;
-	case 'I':
-		return command_line_time("top", "--interval", text, INTERVAL_NS_MIN,
-					 &options->interval_ns);
-	case OPT_FOR:
-		return command_line_time("top", "--for", text, 1, &options->for_ns);
-	case 'n':
-		return command_line_number("top", "--count", text, 1, ROWS_MAX, &options->row_max);
-	case OPT_BUFFER:
-		return command_line_size("top", "--buffer", text, &options->buffer_bytes);
-	case OPT_TREE:
-		options->tree = 1;
-		return CLI_FINE;
-	case OPT_NO_FOLLOW:
-		options->no_follow = 1;
-		return CLI_FINE;
-	default:
-		options->json = 1;
-		return CLI_FINE;
-	}
+	(void)option;
+	(void)name;
+	options->specs[options->spec_count++] = text;
+	return CLI_FINE;
 }
+
+static int pids_take(void *data, const struct command_option *option, const char *text,
+		     const char *name)
+{
+	struct top_options *options = data;
+
+	(void)option;
+	return command_line_ids(name, "--pid", text, &options->pids, &options->pid_count,
+				&options->pid_room);
+}
+
+static const struct command_option table[] = {
+	{ "event", 'e', COMMAND_CALL, .take = spec_take },
+	{ "pid", 'p', COMMAND_CALL, .take = pids_take },
+	{ "tree", 0, COMMAND_FLAG, COMMAND_TO(top_options, tree), .min = 1 },
+	{ "all", 'a', COMMAND_FLAG, COMMAND_TO(top_options, all), .min = 1 },
+	{ "cpu", 'C', COMMAND_TEXT, COMMAND_TO(top_options, cpus) },
+	{ "cgroup", 'G', COMMAND_TEXT, COMMAND_TO(top_options, cgroup) },
+	{ "output", 'o', COMMAND_TEXT, COMMAND_TO(top_options, output) },
+	{ "interval", 'I', COMMAND_TIME, COMMAND_TO(top_options, interval_ns),
+	  .min = INTERVAL_NS_MIN },
+	{ "for", 0, COMMAND_TIME, COMMAND_TO(top_options, for_ns), .min = 1 },
+	{ "count", 'n', COMMAND_NUMBER, COMMAND_TO(top_options, row_max), 1, ROWS_MAX },
+	{ "buffer", 0, COMMAND_SIZE, COMMAND_TO(top_options, buffer_bytes) },
+	{ "no-follow", 0, COMMAND_FLAG, COMMAND_TO(top_options, no_follow), .min = 1 },
+	{ "json", 'j', COMMAND_FLAG, COMMAND_TO(top_options, json), .min = 1 },
+	{ .name = NULL },
+};
 
 static int check(const struct top_options *options)
 {
@@ -119,11 +94,7 @@ static int check(const struct top_options *options)
 
 int top_options_parse(struct top_options *options, int argc, char **argv)
 {
-	static const struct command_line line = { .name = "top",
-						  .usage = usage,
-						  .letters = "+e:p:aC:G:o:I:n:jh",
-						  .table = table,
-						  .take = option_take };
+	static const struct command_line line = { "top", usage, table, 1 };
 	int status;
 
 	*options = (struct top_options){ .interval_ns = INTERVAL_NS };
@@ -134,6 +105,7 @@ int top_options_parse(struct top_options *options, int argc, char **argv)
 	status = command_line_read(&line, argc, argv, options);
 	if (status >= 0)
 		return status;
+	options->cpus = options->all ? "all" : options->cpus;
 	options->command = optind < argc ? argv + optind : NULL;
 	return check(options);
 }

@@ -46,23 +46,6 @@ static const char usage[] =
 	"  --json        one JSON object a line\n"
 	"  -h, --help    this\n";
 
-enum option_id {
-	OPT_TID = 256,
-	OPT_PID,
-	OPT_FROM,
-	OPT_TO,
-	OPT_ROOT,
-	OPT_JSON,
-	OPT_INTEL,
-	OPT_DEPTH,
-	OPT_MODULE,
-	OPT_SOURCE,
-	OPT_FUNCTION,
-	OPT_SOURCE_DIR,
-	OPT_NO_PARAMETERS,
-	OPT_WAY
-};
-
 /* Ways to show a trail. */
 enum way { WAY_BRANCHES, WAY_INSTRUCTIONS, WAY_BLOCKS, WAY_CALLS, WAY_FUNCTIONS, WAY_LINES };
 
@@ -72,89 +55,36 @@ static int (*const ways[])(struct trail_show *show) = {
 	[WAY_FUNCTIONS] = trail_functions, [WAY_LINES] = trail_lines,
 };
 
-static const struct option table[] = {
-	{ "last", required_argument, NULL, 'n' },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "root", required_argument, NULL, OPT_ROOT },
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "branches", no_argument, NULL, OPT_WAY + WAY_BRANCHES },
-	{ "instructions", no_argument, NULL, OPT_WAY + WAY_INSTRUCTIONS },
-	{ "blocks", no_argument, NULL, OPT_WAY + WAY_BLOCKS },
-	{ "lines", no_argument, NULL, OPT_WAY + WAY_LINES },
-	{ "module", required_argument, NULL, OPT_MODULE },
-	{ "source", required_argument, NULL, OPT_SOURCE },
-	{ "function", required_argument, NULL, OPT_FUNCTION },
-	{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
-	{ "no-parameters", no_argument, NULL, OPT_NO_PARAMETERS },
-	{ "intel", no_argument, NULL, OPT_INTEL },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "depth", required_argument, NULL, OPT_DEPTH },
-	{ "calls", no_argument, NULL, OPT_WAY + WAY_CALLS },
-	{ "functions", no_argument, NULL, OPT_WAY + WAY_FUNCTIONS },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+#define WAY(word, one)                                                                             \
+	{                                                                                          \
+		word, 0, COMMAND_FLAG, COMMAND_TO(trail_options, way), .min = one                  \
+	}
+
+static const struct command_option table[] = {
+	{ "last", 'n', COMMAND_NUMBER, COMMAND_TO(trail_options, last), .max = UINT64_MAX - 1 },
+	{ "tid", 0, COMMAND_ID, COMMAND_TO(trail_options, tid) },
+	{ "pid", 0, COMMAND_ID, COMMAND_TO(trail_options, pid) },
+	{ "root", 0, COMMAND_TEXT, COMMAND_TO(trail_options, image.root) },
+	TRAIL_BOUNDS_ROWS(trail_options),
+	WAY("branches", WAY_BRANCHES),
+	WAY("instructions", WAY_INSTRUCTIONS),
+	WAY("blocks", WAY_BLOCKS),
+	WAY("lines", WAY_LINES),
+	WAY("calls", WAY_CALLS),
+	WAY("functions", WAY_FUNCTIONS),
+	{ "module", 0, COMMAND_TEXT, COMMAND_TO(trail_options, module) },
+	{ "source", 0, COMMAND_TEXT, COMMAND_TO(trail_options, source) },
+	{ "function", 0, COMMAND_TEXT, COMMAND_TO(trail_options, function) },
+	{ "source-dir", 0, COMMAND_TEXT, COMMAND_TO(trail_options, source_dir) },
+	{ "no-parameters", 0, COMMAND_FLAG, COMMAND_TO(trail_options, image.with_parameters) },
+	{ "intel", 0, COMMAND_FLAG, COMMAND_TO(trail_options, is_intel), .min = 1 },
+	{ "verbose", 'v', COMMAND_FLAG, COMMAND_TO(trail_options, is_verbose), .min = 1 },
+	{ "depth", 0, COMMAND_NUMBER, COMMAND_TO(trail_options, depth), .max = UINT32_MAX },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(trail_options, json), .min = 1 },
+	{ .name = NULL },
 };
 
-static int take_option(void *data, int id, const char *text)
-{
-	struct trail_options *options = data;
-	uint64_t number = 0;
-	int status = CLI_FINE;
-
-	switch (id) {
-	case 'n':
-		status = command_line_number("trail", "--last", text, 0, UINT64_MAX - 1, &number);
-		options->last = number ? number : UINT64_MAX;
-		break;
-	case OPT_TID:
-		return command_line_id("trail", "--tid", text, &options->tid);
-	case OPT_PID:
-		return command_line_id("trail", "--pid", text, &options->pid);
-	case OPT_DEPTH:
-		status = command_line_number("trail", "--depth", text, 0, UINT32_MAX, &number);
-		options->depth = (uint32_t)number;
-		break;
-	case OPT_FROM:
-	case OPT_TO:
-		status = trail_bounds_take(&options->bounds, "trail", id == OPT_TO, text);
-		break;
-	case OPT_ROOT:
-		options->image.root = text;
-		break;
-	case 'v':
-		options->is_verbose = 1;
-		break;
-	case OPT_MODULE:
-		options->module = text;
-		break;
-	case OPT_SOURCE:
-		options->source = text;
-		break;
-	case OPT_FUNCTION:
-		options->function = text;
-		break;
-	case OPT_SOURCE_DIR:
-		options->source_dir = text;
-		break;
-	case OPT_NO_PARAMETERS:
-		options->image.with_parameters = 0;
-		break;
-	case OPT_INTEL:
-		options->is_intel = 1;
-		break;
-	case OPT_JSON:
-		options->json = 1;
-		break;
-	default:
-		options->way = (unsigned int)(id - OPT_WAY);
-	}
-	return status;
-}
-
-static const struct command_line line = { "trail", usage, "n:vh", table, take_option };
+static const struct command_line line = { "trail", usage, table, 0 };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct trail_options *options, int argc, char **argv)
@@ -163,6 +93,8 @@ static int read_options(struct trail_options *options, int argc, char **argv)
 
 	*options = (struct trail_options){ .last = LAST_DEFAULT, .image.with_parameters = 1 };
 	status = command_line_read(&line, argc, argv, options);
+	if (!options->last)
+		options->last = UINT64_MAX;
 	if (status < 0 && options->module && options->way == WAY_CALLS)
 		return complain_usage("trail", "--calls shows the code of all modules, so --module "
 					       "goes with the other ways to show a trail");

@@ -36,8 +36,11 @@ static int event_of(const char *text, char name[NAME_BYTES], uint64_t *nth)
 	return number ? quantity_number(number + 1, 1, UINT64_MAX, nth) : 0;
 }
 
-int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_to, const char *text)
+int trail_bounds_take(void *options, const struct command_option *option, const char *text,
+		      const char *command)
 {
+	struct trail_bounds *bounds = (void *)((char *)options + option->at);
+	int is_to = option->min != 0;
 	struct trail_bound *bound = is_to ? &bounds->to : &bounds->from;
 	char name[NAME_BYTES];
 	uint64_t nth;

@@ -3,6 +3,7 @@
 #ifndef CLI_TRAIL_BOUNDS_H
 #define CLI_TRAIL_BOUNDS_H
 
+#include "cli/command_line.h"
 #include "cli/trail_view.h"
 #include "trace/trail/range.h"
 
@@ -18,12 +19,17 @@ struct trail_bounds {
 	struct trail_moment from_hit, to_hit; /* of a watch's event: that; else zeroed */
 };
 
-/*
- * Take a text as --from, or as --to: CLI_FINE, or CLI_USAGE, all being said. `command` is the
- * command's name.
- */
-int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_to,
-		      const char *text);
+/* Their rows in the table of a command, whose options have a struct trail_bounds `bounds`. */
+#define TRAIL_BOUNDS_ROWS(options)                                                                 \
+	{ "from", 0, COMMAND_CALL, COMMAND_TO(options, bounds), .take = trail_bounds_take },       \
+	{                                                                                          \
+		"to", 0, COMMAND_CALL, COMMAND_TO(options, bounds), .min = 1,                      \
+								    .take = trail_bounds_take      \
+	}
+
+/* Take a text as --from, or where `option` has a `min` as --to. CLI_FINE or CLI_USAGE. */
+int trail_bounds_take(void *options, const struct command_option *option, const char *text,
+		      const char *command);
 
 /* Find in the trace what they name: CLI_FINE, or another exit status, all being said. */
 int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct trail_view *view);
