@@ -98,49 +98,35 @@ static int may_come(const struct spec *spec)
 }
 
 /*
- * Of a running process all is there to be seen, except what a module may bring later. Whether all
- * that is missing may come, which is said then.
+ * Of a running process all is there to be seen, except what a module may bring later. Whether a
+ * spec came to nothing that none may bring; else those that wait for a module are noted.
  */
-static int await_modules(struct recording *recording)
+static int has_unmatched(struct recording *recording)
 {
 	const struct spec_list *specs = recording->session->specs;
 
-	if (recording->options->is_default)
-		return 0;
 	for (size_t i = 0; i < specs->count; i++)
-		if (spec_missing(&specs->all[i]) && !may_come(&specs->all[i]))
-			return 0;
+		if (spec_missing(&specs->all[i]) &&
+		    (recording->options->is_default || !may_come(&specs->all[i])))
+			return !patience_is_over(recording->session);
 	for (size_t i = 0; i < specs->count; i++) {
 		int error = spec_missing(&specs->all[i]);
 
-		if (!error)
-			continue;
-		complain_words("waymark: %s: %s: waiting for a module that has it",
-			       specs->all[i].text, wm_error_text(error));
-		fputc('\n', stderr);
+		if (error)
+			finding_add(&recording->findings, "awaited", FINDING_NOTE,
+				    "%s: waiting for a module that has it", wm_error_text(error))
+				->subject = strdup(specs->all[i].text);
 	}
-	return 1;
+	return 0;
 }
 
-/* Add the specs that came to nothing. */
-static void add_unmatched(const struct recording *recording, struct findings *list)
+/* Add the specs that came to nothing; of an interrupted plan that is unknown. */
+static void add_unmatched(struct recording *recording)
 {
 	const struct wm_session *session = recording->session;
 
-	/* an interrupted plan's outcome is unknown */
-	if (!patience_is_over(recording->session))
-		spec_findings(session->specs, session->names, 1, list);
-}
-
-static int has_unmatched(const struct recording *recording)
-{
-	struct findings list = { 0 };
-	int has;
-
-	add_unmatched(recording, &list);
-	has = findings_failure(&list) != NULL;
-	findings_release(&list);
-	return has;
+	if (!patience_is_over(session))
+		spec_findings(session->specs, session->names, 1, &recording->findings);
 }
 
 /* Print what was found since number `first`. */
@@ -193,7 +179,7 @@ static int on_progress(const struct session_progress *plan, void *data)
 static int set_up(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	int err = wm_session_open(&recording->session, &options->session);
+	int err = wm_session_open(&recording->session, &options->session), has_none;
 
 	if (err) {
 		recording->error = err;
@@ -219,11 +205,12 @@ static int set_up(struct recording *recording)
 	if (err)
 		return fail(recording, err);
 	session_findings(recording->session, 0, &recording->findings);
+	has_none = !options->command && has_unmatched(recording);
 	print_findings(recording, 0);
+	if (has_none)
+		return recording->error = -WM_E_NO_MARKER;
 	if (options->command)
 		return 0;
-	if (!await_modules(recording) && has_unmatched(recording))
-		return recording->error = -WM_E_NO_MARKER;
 	if (is_all_refused(recording->session))
 		return fail(recording, -WM_E_ALL_REFUSED);
 	return 0;
@@ -393,7 +380,7 @@ static int finish(struct recording *recording, int had_dir)
 				recording->error ? 0 : session_crowded_out(recording->session));
 	watches_print(recording->session->watched);
 	session_findings(recording->session, 1, &recording->findings);
-	add_unmatched(recording, &recording->findings);
+	add_unmatched(recording);
 	print_findings(recording, first);
 	if (findings_failure(&recording->findings) || recording->error ||
 	    complain_unarmed(recording, &status))
@@ -420,7 +407,7 @@ static void add_refused(struct recording *recording)
 	       refused = recording->session->probes->refusals.count;
 
 	if (recording->error == -WM_E_NO_MARKER) {
-		add_unmatched(recording, &recording->findings);
+		add_unmatched(recording);
 		print_findings(recording, first);
 		first = recording->findings.count;
 	}
