@@ -38,6 +38,9 @@ int spec_help(int is_manual);
  */
 int complete_word(int (*run)(int argc, char **argv), char **words, int count);
 
+/* Print the tables that commands print, as waymark-tables(7) has them. Returns an exit status. */
+int tables_print(void);
+
 /*
  * Say on stderr what went wrong, and what to do about it where there is something to say:
  *

@@ -78,6 +78,8 @@ static int cmd_help(int argc, char **argv)
 	const struct command *command;
 	char help[] = "--help";
 
+	if (argc == 2 && !strcmp(argv[1], "--tables"))
+		return tables_print();
 	if (argc < 2 || argv[1][0] == '-') {
 		print_usage(stdout);
 		return CLI_FINE;

@@ -11,7 +11,6 @@
 #include "cli/samples_view.h"
 #include "trace/writer.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -34,6 +33,7 @@ static const char usage[] =
 	"  --root DIR  find the program's files below DIR, as they were on another machine\n"
 	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
 	"  --json      as one JSON object\n"
+	"  --csv       as CSV, one table after another\n"
 	"  --repair    first cut torn packets off, so that every CTF reader can read the trace; what is\n"
 	"              cut off is kept in hidden files beside the streams\n"
 	"  -h, --help  this\n"
@@ -42,7 +42,8 @@ static const char usage[] =
 
 struct report_options {
 	const char *dir;
-	int json, repair;
+	enum rows_format format;
+	int repair;
 	int is_of_samples; /* nothing else is wanted */
 	struct report_samples_options samples;
 };
@@ -78,7 +79,8 @@ static const struct command_option table[] = {
 	{ "root", 0, COMMAND_TEXT, COMMAND_TO(report_options, samples.samples.image.root) },
 	{ "no-parameters", 0, COMMAND_FLAG,
 	  COMMAND_TO(report_options, samples.samples.image.with_parameters) },
-	{ "json", 0, COMMAND_FLAG, COMMAND_TO(report_options, json), .min = 1 },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(report_options, format), .min = ROWS_JSON },
+	{ "csv", 0, COMMAND_FLAG, COMMAND_TO(report_options, format), .min = ROWS_CSV },
 	{ "repair", 0, COMMAND_FLAG, COMMAND_TO(report_options, repair), .min = 1 },
 	{ .name = NULL },
 };
@@ -99,65 +101,76 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
-static int show_samples(const struct report_options *options, const struct report_samples *samples)
+static int is_selective(const struct samples_options *samples)
+{
+	return samples->event || samples->pid || samples->tid;
+}
+
+/* Print it all, or nothing but the samples. Returns an exit status. */
+static int report_show(const struct report *report, const struct report_options *options)
 {
 	static struct out out;
-	struct json json = { &out, 0 };
+	struct rows rows;
+	int err;
 
-	if (!samples->samples.sum_count)
+	if (options->is_of_samples && !report->samples.samples.sum_count)
 		return complain(-WM_E_NOT_RECORDED, "samples%s: %s",
-				options->samples.samples.event || options->samples.samples.pid ||
-						options->samples.samples.tid
+				is_selective(&options->samples.samples)
 					? " of that event, process or thread"
 					: "",
 				options->dir);
-	if (!options->json) {
-		report_samples_text(samples);
-		return CLI_FINE;
-	}
 	out_init(&out, STDOUT_FILENO);
-	json_open(&json, NULL, '{');
-	json_string(&json, "trace", options->dir);
-	report_samples_json(samples, &json);
-	json_close(&json, '}');
-	out_char(&out, '\n');
-	out_flush(&out);
-	return out.error ? complain(out.error, "standard output") : CLI_FINE;
+	rows_begin(&rows, &out, options->format);
+	if (options->is_of_samples)
+		report_samples_print(&report->samples, &rows);
+	else
+		report_print(report, &rows);
+	err = rows_end(&rows);
+	return err ? complain(err, "standard output") : CLI_FINE;
 }
 
-/* Nothing but the samples. Returns an exit status. */
-static int report_only_samples(const struct report_options *options)
+/* One pass for what is in the order of time: threads, hits, samples. */
+static int report_observe(struct report *report)
 {
-	struct report_samples samples;
-	int err = report_samples(&samples, options->dir, &options->samples), status;
+	struct pass_observer *observers[3];
+	unsigned int count = 0;
+	int err;
 
-	status = err ? complain(err, "%s", options->dir) : show_samples(options, &samples);
-	errno = 0;
-	if ((fflush(stdout) || ferror(stdout)) && status == CLI_FINE)
-		status = complain(errno ? -errno : -EIO, "standard output");
-	if (samples.tables)
-		samples_complain(&samples.samples);
-	if (samples.reader && damage_complain(samples.reader, options->dir) != CLI_FINE &&
-	    status == CLI_FINE)
-		status = CLI_FAILED;
-	report_samples_release(&samples);
-	return status;
-}
-
-static int report_read(struct report *report, const struct report_samples_options *samples)
-{
-	int err = summary_make(&report->summary, report->reader);
-
-	if (!err)
-		err = report_trails(&report->trails, report->reader);
-	if (!err)
-		err = report_watches(&report->watches, report->reader, report->dir);
-	if (!err)
-		err = report_threads(&report->threads, report->reader, report->summary,
-				     report->dir);
-	if (!err)
-		err = report_samples(&report->samples, report->dir, samples);
+	if (report->threads.switches.reading)
+		observers[count++] = &report->threads.switches.observer;
+	if (report->watches.writers)
+		observers[count++] = &report->watches.observer;
+	if (report->samples.samples.reading)
+		observers[count++] = &report->samples.samples.observer;
+	err = count ? pass_read(report->reader, observers, count) : 0;
+	if (!err && report->threads.switches.reading)
+		err = report_threads_finish(&report->threads);
+	if (!err && report->samples.samples.reading)
+		err = report_samples_finish(&report->samples);
 	return err;
+}
+
+static int report_read(struct report *report, const struct report_options *options)
+{
+	struct trace_reader *reader = report->reader;
+	int err = 0;
+
+	if (!options->is_of_samples) {
+		err = summary_make(&report->summary, reader);
+		if (!err)
+			err = report_trails(&report->trails, reader);
+		reader->is_noted = 1;
+		if (!err)
+			err = watch_wheres_read(&report->wheres, reader);
+		if (!err)
+			err = report_watches(&report->watches, reader, report->wheres);
+		if (!err)
+			err = report_threads(&report->threads, reader, report->summary,
+					     report->wheres);
+	}
+	if (!err)
+		err = report_samples(&report->samples, reader, &options->samples);
+	return err ? err : report_observe(report);
 }
 
 static void report_release(struct report *report)
@@ -165,50 +178,46 @@ static void report_release(struct report *report)
 	report_samples_release(&report->samples);
 	report_threads_release(&report->threads);
 	report_watches_release(&report->watches);
+	watch_wheres_free(report->wheres);
 	summary_free(report->summary);
 	trace_reader_close(report->reader);
 }
 
-/* Returns the exit status. */
-static int report_print(struct report *report, int is_json)
+/* Read and print. Returns an exit status. */
+static int report_make(struct report *report, const struct report_options *options)
 {
-	int err = 0, status;
+	int err = trace_reader_open(&report->reader, options->dir), status;
 
-	errno = 0;
-	if (is_json)
-		err = report_json(report);
-	else
-		report_text(report);
-	status = damage_complain(report->reader, report->dir);
-	if (fflush(stdout) || ferror(stdout))
-		err = errno ? -errno : -EIO;
+	if (!err)
+		err = report_read(report, options);
+	status = err ? complain(err, "%s", options->dir) : report_show(report, options);
 	if (report->samples.tables)
 		samples_complain(&report->samples.samples);
-	return err ? complain(err, "standard output") : status;
+	if (report->reader && damage_complain(report->reader, options->dir) != CLI_FINE &&
+	    status == CLI_FINE)
+		status = CLI_FAILED;
+	return status;
 }
 
 int cmd_report(int argc, char **argv)
 {
 	struct report_options options;
 	struct report report = { 0 };
-	int err, status = read_options(&options, argc, argv);
+	int status = read_options(&options, argc, argv);
 
 	if (status >= 0)
 		return status;
 	report.dir = options.dir;
 	if (options.repair) {
-		err = trace_repair(options.dir);
-		if (err < 0)
-			return complain(err, "%s", options.dir);
-		if (!options.json)
-			printf("Repaired     %d streams\n", err);
+		int streams = trace_repair(options.dir);
+
+		if (streams < 0)
+			return complain(streams, "%s", options.dir);
+		if (options.format == ROWS_TEXT)
+			printf("Repaired     %d streams\n", streams);
+		fflush(stdout);
 	}
-	if (options.is_of_samples)
-		return report_only_samples(&options);
-	err = trace_reader_open(&report.reader, options.dir);
-	if (!err)
-		err = report_read(&report, &options.samples);
-	status = err ? complain(err, "%s", options.dir) : report_print(&report, options.json);
+	status = report_make(&report, &options);
 	report_release(&report);
 	return status;
 }

@@ -16,15 +16,20 @@ struct report {
 	const char *dir;
 	struct trace_reader *reader;
 	struct summary *summary;
+	struct watch_wheres *wheres;
 	struct report_trails trails;
 	struct report_watches watches;
 	struct report_threads threads;
 	struct report_samples samples;
 };
 
-void report_text(const struct report *report);
-/* Returns 0 or -errno; the text's errors are stdio's. */
-int report_json(const struct report *report);
+/* The tables of a report, for the manual. */
+extern const struct row_table report_trace_table, report_process_table, report_event_table,
+	report_count_table, report_loss_table, report_throttle_table, report_change_table,
+	report_held_table, report_unrecorded_table, report_damage_table, report_span_table,
+	report_span_time_table, report_span_cost_table;
+
+void report_print(const struct report *report, struct rows *rows);
 
 /*
  * The rows of a span's histogram, in nanoseconds: bounds at 1, 2 and 5 of each power of ten where
@@ -36,9 +41,6 @@ struct report_row {
 	uint64_t low_ns, high_ns, count;
 };
 int report_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX]);
-
-/* A time with its unit, in eight columns at most. */
-const char *report_time(double ns, char text[24]);
 
 /* Ticks of a span's clock in nanoseconds. */
 double report_ns(const struct summary_span *span, uint64_t ticks);

@@ -4,9 +4,12 @@
 #include "base/array.h"
 #include "base/name_match.h"
 #include "cli/pulse.h"
+#include "cli/trail_words.h"
 #include "target/code/symbol.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,26 +238,236 @@ static int table_make(struct samples_table *table, struct samples *samples, uint
 
 /* ---- all events ---- */
 
-int report_samples(struct report_samples *report, const char *dir,
+int report_samples(struct report_samples *report, struct trace_reader *reader,
 		   const struct report_samples_options *options)
 {
 	int err;
 
 	*report = (struct report_samples){ .options = options };
-	err = trace_reader_open(&report->reader, dir);
-	if (err || !samples_are_in(report->reader))
-		return err;
-	err = samples_open(&report->samples, report->reader, &options->samples);
-	if (!err)
-		err = samples_read(&report->samples, NULL, NULL);
+	if (!samples_are_in(reader))
+		return 0;
+	err = samples_open(&report->samples, reader, &options->samples);
+	return err ? err : samples_observe(&report->samples, NULL, NULL);
+}
+
+int report_samples_finish(struct report_samples *report)
+{
+	int err = 0;
+
 	pulse_end();
-	if (!err)
-		report->tables = calloc(report->samples.event_count + 1, sizeof(*report->tables));
-	if (!err && !report->tables)
-		err = -ENOMEM;
+	report->tables = calloc(report->samples.event_count + 1, sizeof(*report->tables));
+	if (!report->tables)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < report->samples.event_count && !err; i++)
-		err = table_make(&report->tables[i], &report->samples, i, options);
+		err = table_make(&report->tables[i], &report->samples, i, report->options);
 	return err;
+}
+
+/* ---- rows ---- */
+
+static const struct row_column sample_columns[] = {
+	{ "event", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "SUBSYSTEM:EVENT of the kernel" },
+	{ "unit", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of weights: ns, events or samples" },
+	{ "samples", ROW_U64, ROW_COUNT, ROW_DETAIL,
+	  "how many; of callers, those in the function and what it called" },
+	{ "weight", ROW_U64, ROW_PLAIN, ROW_DETAIL, "of these" },
+	{ "cut_stacks", ROW_U64, ROW_COUNT, ROW_DETAIL, "stacks without their outermost part" },
+};
+const struct row_table report_sample_table = ROW_TABLE(
+	"sample", "The kernel's events that say where threads were.", sample_columns);
+
+/* What all kinds of rows begin with, and what each of its own has behind that. */
+#define SAMPLE_SELF(name, meaning)                                                                 \
+	{ "event", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of the table sample" },                       \
+	{                                                                                          \
+		name, ROW_DOUBLE, ROW_SHARE, 0, meaning                                            \
+	}
+
+#define SAMPLE_WEIGHTS                                                                             \
+	{ "samples", ROW_U64, ROW_COUNT, 0, "how many" },                                          \
+	{                                                                                          \
+		"weight", ROW_U64, ROW_PLAIN, ROW_DETAIL, "of these"                               \
+	}
+
+#define SAMPLE_CODE                                                                                \
+	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the file that it is from" },                          \
+		{ "linkage", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its name to the linker" },          \
+		{ "kernel", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is the kernel's" },               \
+		{ "source", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the file" },                         \
+		{ "line", ROW_U64, ROW_PLAIN, ROW_DETAIL, "and line of source" },                  \
+	{                                                                                          \
+		"place", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT, "the two"                              \
+	}
+
+static const struct row_column function_columns[] = {
+	SAMPLE_SELF("self", "of the samples are in the function itself"),
+	{ "total", ROW_DOUBLE, ROW_SHARE, 0, "are in it or in what it called; needs callchain" },
+	SAMPLE_WEIGHTS,
+	{ "total_weight", ROW_U64, ROW_PLAIN, ROW_DETAIL, "in it and what it called" },
+	{ "function", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	SAMPLE_CODE,
+	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "where it begins" },
+};
+const struct row_table report_sample_function_table = ROW_TABLE(
+	"sample_function", "The functions of samples.", function_columns);
+
+static const struct row_column line_columns[] = {
+	SAMPLE_SELF("self", "of the samples are in the line"),
+	SAMPLE_WEIGHTS,
+	{ "function", ROW_TEXT, ROW_PLAIN, 0, "that has the line" },
+	SAMPLE_CODE,
+};
+const struct row_table report_sample_line_table = ROW_TABLE(
+	"sample_line", "The lines of source of samples (--lines).", line_columns);
+
+static const struct row_column caller_columns[] = {
+	SAMPLE_SELF("share", "of the function's samples, those that this caller called it for"),
+	SAMPLE_WEIGHTS,
+	{ "function", ROW_TEXT, ROW_PLAIN, 0, "the caller; null: none is known" },
+	SAMPLE_CODE,
+};
+const struct row_table report_sample_caller_table = ROW_TABLE(
+	"sample_caller", "Who called a function (--callers).", caller_columns);
+
+static const struct row_column thread_columns[] = {
+	SAMPLE_SELF("self", "of the samples are of the thread"),
+	SAMPLE_WEIGHTS,
+	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "its number" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "its process" },
+	{ "program", ROW_TEXT, ROW_PLAIN, 0, "of the process" },
+};
+const struct row_table report_sample_thread_table = ROW_TABLE(
+	"sample_thread", "The threads of samples (--threads).", thread_columns);
+
+static const struct row_table *const tables[] = {
+	[SAMPLES_BY_FUNCTION] = &report_sample_function_table,
+	[SAMPLES_BY_LINE] = &report_sample_line_table,
+	[SAMPLES_BY_THREAD] = &report_sample_thread_table,
+	[SAMPLES_BY_CALLER] = &report_sample_caller_table,
+};
+
+static struct row_value share(uint64_t part, uint64_t of)
+{
+	return row_double(of ? 100.0 * (double)part / (double)of : 0);
+}
+
+/* The values of SAMPLE_CODE. Text has the file's name alone. */
+#define CODE_VALUES(rows, of, at, text)                                                            \
+	row_text((of)->module                                                                      \
+			 ? (rows)->format == ROWS_TEXT ? (of)->module->name : (of)->module->path   \
+			 : NULL),                                                                  \
+		row_text((of)->linkage), row_bool(function_is_kernel(of)), row_text((at)->source), \
+		(at)->source ? row_u64((at)->line) : row_null(),                                   \
+		row_text(words_line_text(at, text))
+
+static void sample_row(struct rows *rows, const struct report_samples *report, size_t number,
+		       const struct samples_row *row)
+{
+	static const struct function unknown;
+	const struct samples_event *event = &report->samples.events[number];
+	const struct samples_table *table = &report->tables[number];
+	const struct function *function = row->function ? row->function : &unknown;
+	const struct row_value name = row_text(event->name), self = share(row->self, table->weight),
+			       samples = row_u64(row->count), weight = row_u64(row->self);
+	char room[FUNCTION_TEXT_BYTES], place[WORDS_LINE_BYTES];
+	const char *text = row->function ? function_text(function, room, sizeof(room)) : "";
+	struct image_line line = row->line;
+
+	if (row->function && report->options->by != SAMPLES_BY_LINE)
+		line = function_line(function);
+	switch (report->options->by) {
+	case SAMPLES_BY_FUNCTION:
+		ROWS_PUT(rows, function_columns, name, self,
+			 event->has_stacks || rows->format != ROWS_TEXT
+				 ? share(row->total, table->weight)
+				 : row_null(),
+			 samples, weight, row_u64(row->total), row_words(text),
+			 CODE_VALUES(rows, function, &line, place), row_address(function->start));
+		break;
+	case SAMPLES_BY_LINE:
+		ROWS_PUT(rows, line_columns, name, self, samples, weight, row_words(text),
+			 CODE_VALUES(rows, function, &line, place));
+		break;
+	case SAMPLES_BY_CALLER:
+		ROWS_PUT(rows, caller_columns, name, self, samples, weight,
+			 row_words(!*text && rows->format == ROWS_TEXT ? "(no caller is known)"
+								       : text),
+			 CODE_VALUES(rows, function, &line, place));
+		break;
+	case SAMPLES_BY_THREAD:
+		ROWS_PUT(rows, thread_columns, name, self, samples, weight,
+			 row_text(row->thread->comm), row_u64(row->thread->tid),
+			 row_u64(row->thread->pid), row_text(row->thread->program));
+		break;
+	}
+}
+
+/* "Samples      sample:cpu-clock: 12, 1.200 s in work and what it called" */
+static void sample_title(const struct report_samples *report, size_t number, char *text,
+			 size_t room)
+{
+	const struct samples_event *event = &report->samples.events[number];
+	const struct samples_table *table = &report->tables[number];
+	int is_of_callee = report->options->by == SAMPLES_BY_CALLER;
+	char amount[48] = "", cut[64] = "";
+
+	if (event->is_time)
+		snprintf(amount, sizeof(amount), ", %.3f s", (double)table->weight / 1e9);
+	else if (event->has_period)
+		snprintf(amount, sizeof(amount), ", %" PRIu64 " events", table->weight);
+	if (event->cut)
+		snprintf(cut, sizeof(cut), "; %" PRIu64 " stacks lack their outer part",
+			 event->cut);
+	snprintf(text, room, "Samples      %s: %" PRIu64 "%s%s%s%s%s", event->name, table->samples,
+		 amount, is_of_callee ? " in " : "", is_of_callee ? report->options->callee : "",
+		 is_of_callee ? " and what it called" : "", cut);
+}
+
+static void event_rows(struct rows *rows, const struct report_samples *report)
+{
+	rows_open(rows, &report_sample_table, NULL);
+	for (uint32_t i = 0; i < report->samples.event_count; i++) {
+		const struct samples_event *event = &report->samples.events[i];
+
+		ROWS_PUT(rows, sample_columns, row_text(event->name),
+			 row_text(event->is_time      ? "ns"
+				  : event->has_period ? "events"
+						      : "samples"),
+			 row_u64(report->tables[i].samples), row_u64(report->tables[i].weight),
+			 row_u64(event->cut));
+	}
+	rows_close(rows);
+}
+
+void report_samples_print(const struct report_samples *report, struct rows *rows)
+{
+	const struct row_table *table = tables[report->options->by];
+	struct rows_layout layout = { .more = "-n 0 shows all" };
+	int is_text = rows->format == ROWS_TEXT;
+	char title[1024];
+
+	if (!report->tables)
+		return;
+	layout.title = title;
+	event_rows(rows, report);
+	if (!is_text)
+		rows_open(rows, table, &layout);
+	for (uint32_t i = 0; i < report->samples.event_count; i++) {
+		const struct samples_table *of = &report->tables[i];
+
+		sample_title(report, i, title, sizeof(title));
+		if (is_text)
+			rows_open(rows, table, &layout);
+		for (size_t j = 0; j < of->count && j < report->options->last; j++)
+			sample_row(rows, report, i, &of->rows[j]);
+		if (of->count > report->options->last)
+			rows_skip(rows, of->count - report->options->last);
+		if (is_text)
+			rows_close(rows);
+	}
+	if (!is_text)
+		rows_close(rows);
 }
 
 void report_samples_release(struct report_samples *report)
@@ -264,6 +477,4 @@ void report_samples_release(struct report_samples *report)
 	free(report->tables);
 	if (report->samples.reader)
 		samples_close(&report->samples);
-	if (report->reader)
-		trace_reader_close(report->reader);
 }

@@ -6,8 +6,8 @@
 #ifndef CLI_REPORT_SAMPLES_H
 #define CLI_REPORT_SAMPLES_H
 
-#include "cli/json.h"
 #include "read/history/samples.h"
+#include "read/rows/render.h"
 
 #define SAMPLES_ROWS_DEFAULT 20
 
@@ -35,19 +35,23 @@ struct samples_table {
 };
 
 struct report_samples {
-	struct trace_reader *reader; /* another than the summary's */
 	struct samples samples;
 	struct samples_table *tables; /* by event; NULL: the trace has no samples */
 	const struct report_samples_options *options;
 };
 
-/* Read the samples of the trace in `dir`. 0 or a negative error. Release also after an error. */
-int report_samples(struct report_samples *report, const char *dir,
+/* Begin to observe a pass over the trace, if it has samples. 0 or an error. Release in any case. */
+int report_samples(struct report_samples *report, struct trace_reader *reader,
 		   const struct report_samples_options *options);
+
+/* The pass is over. 0 or -ENOMEM. */
+int report_samples_finish(struct report_samples *report);
 void report_samples_release(struct report_samples *report);
 
-/* On stdout; and as a member `samples` of an object. */
-void report_samples_text(const struct report_samples *report);
-void report_samples_json(const struct report_samples *report, struct json *json);
+extern const struct row_table report_sample_table, report_sample_function_table,
+	report_sample_line_table, report_sample_thread_table, report_sample_caller_table;
+
+/* A table of the events; and one of what they hit, in text for each event. */
+void report_samples_print(const struct report_samples *report, struct rows *rows);
 
 #endif

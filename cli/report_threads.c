@@ -2,21 +2,13 @@
 #include "cli/report_threads.h"
 
 #include "base/name_match.h"
-#include "base/out.h"
-#include "cli/report.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS_SHOWN_MAX 20
-
-static const char *const time_keys[THREAD_TIMES] = {
-	[THREAD_TIME_RUNNING] = "running_ns", [THREAD_TIME_RUNNABLE] = "runnable_ns",
-	[THREAD_TIME_ASLEEP] = "asleep_ns",   [THREAD_TIME_WAITING] = "waiting_ns",
-	[THREAD_TIME_UNKNOWN] = "unknown_ns",
-};
+#define THREADS_SHOWN 20
 
 static int by_running(const void *left, const void *right)
 {
@@ -31,13 +23,28 @@ static int by_running(const void *left, const void *right)
 	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
 }
 
-static int threads_list(struct report_threads *threads)
+int report_threads(struct report_threads *threads, struct trace_reader *reader,
+		   const struct summary *summary, struct watch_wheres *wheres)
+{
+	int err;
+
+	*threads = (struct report_threads){ .reader = reader, .wheres = wheres };
+	if (!switches_has(reader))
+		return 0;
+	err = thread_names_read(&threads->names, reader);
+	if (!err)
+		err = process_numbers_make(&threads->numbers, reader);
+	return err ? err : switches_open(&threads->switches, reader, summary);
+}
+
+int report_threads_finish(struct report_threads *threads)
 {
 	const struct thread_states *states = &threads->switches.states;
+	int err = switches_finish(&threads->switches);
 
-	threads->all = calloc(states->count + 1, sizeof(*threads->all));
+	threads->all = err ? NULL : calloc(states->count + 1, sizeof(*threads->all));
 	if (!threads->all)
-		return -ENOMEM;
+		return err ? err : -ENOMEM;
 	for (size_t i = 0; i < states->count; i++)
 		if (states->threads[i].is_recorded)
 			threads->all[threads->count++] = &states->threads[i];
@@ -46,35 +53,12 @@ static int threads_list(struct report_threads *threads)
 	return 0;
 }
 
-int report_threads(struct report_threads *threads, const struct trace_reader *reader,
-		   const struct summary *summary, const char *dir)
-{
-	int err;
-
-	*threads = (struct report_threads){ 0 };
-	if (!switches_has(reader))
-		return 0;
-	err = trace_reader_open(&threads->reader, dir);
-	if (!err)
-		err = switches_read(&threads->switches, threads->reader, summary);
-	if (!err)
-		err = thread_names_read(&threads->names, threads->reader);
-	if (!err)
-		err = process_numbers_make(&threads->numbers, threads->reader);
-	if (!err)
-		err = watch_wheres_read(&threads->wheres, threads->reader);
-	return err ? err : threads_list(threads);
-}
-
 void report_threads_release(struct report_threads *threads)
 {
 	free(threads->all);
-	watch_wheres_free(threads->wheres);
 	process_numbers_release(&threads->numbers);
 	thread_names_release(&threads->names);
 	switches_release(&threads->switches);
-	if (threads->reader)
-		trace_reader_close(threads->reader);
 }
 
 const struct switch_span *report_threads_span(const struct report_threads *threads, uint32_t span)
@@ -96,99 +80,14 @@ static const char *name_of(const struct report_threads *threads, uint32_t pid, u
 	return name ? name_last_part(name) : NULL;
 }
 
-/* ---- text ---- */
-
-/* With '<' before it: a part of it may be of another kind. */
-static void print_time(uint64_t ns, int is_most)
+/* The same for a terminal's column; "?": not known. In text[], which is returned. */
+static const char *name_text(const struct report_threads *threads,
+			     const struct thread_record *thread, char text[64])
 {
-	char time[24], text[32];
+	const char *name = name_of(threads, thread->pid, thread->tid, thread->end_ns);
 
-	snprintf(text, sizeof(text), "%s%s", is_most ? "<" : "", report_time((double)ns, time));
-	printf(" %9s", text);
-}
-
-static void print_times(const uint64_t ns[THREAD_TIMES])
-{
-	print_time(ns[THREAD_TIME_RUNNING], 0);
-	print_time(ns[THREAD_TIME_RUNNABLE], 0);
-	print_time(ns[THREAD_TIME_ASLEEP] + ns[THREAD_TIME_WAITING], ns[THREAD_TIME_WAITING] > 0);
-}
-
-static void print_waker(const struct report_threads *threads, const struct thread_record *thread)
-{
-	const struct frequent_entry *waker = thread->wakers.all;
-	uint32_t tid = waker ? (uint32_t)waker->value : 0;
-	const char *name = waker ? name_of(threads, waker->of, tid, thread->end_ns) : NULL;
-	char text[64];
-
-	if (!waker)
-		return;
-	if (tid && tid <= INT32_MAX)
-		printf("  %s-%u", name ? (out_tame(text, sizeof(text), name), text) : "?", tid);
-	else
-		printf("  %s", tid ? "?" : "idle CPU");
-	printf(" (%llu)", (unsigned long long)frequent_least(waker));
-}
-
-/* For how long it was off its CPU in that state, and the place where most of that time went. */
-static int print_off(const struct report_threads *threads, const struct frequent *off, char letter,
-		     uint64_t ns, const char *between)
-{
-	const struct frequent_entry *place = off->all;
-	const struct where *where = place ? watch_where_at(threads->wheres, place->of,
-							   place->first_ns, place->value)
-					  : NULL;
-	char text[WATCH_WHERE_BYTES], time[24];
-
-	if (!ns)
-		return 0;
-	printf("%s%c %s", between, letter, report_time((double)ns, time));
-	if (where)
-		printf(", most at %s (%s)", watch_where_text(where, text, sizeof(text)),
-		       report_time((double)(place->count < ns ? place->count : ns), time));
-	return 1;
-}
-
-/* What it waited for, and where; then where it was preempted. */
-static void print_waits(const struct report_threads *threads, const struct thread_record *thread)
-{
-	const struct frequent *preempted = &thread->off[THREAD_LETTER_COUNT];
-	int any = 0;
-
-	for (size_t i = 0; i < THREAD_LETTER_COUNT; i++)
-		any |= print_off(threads, &thread->off[i], THREAD_LETTERS[i], thread->waits[i].ns,
-				 any ? "; " : "  ");
-	any |= print_off(threads, preempted, 'R', preempted->total, any ? "; " : "  ");
-	if (any)
-		putchar('\n');
-}
-
-static void print_doubts(const struct thread_record *thread)
-{
-	uint64_t unknown_ns = thread->ns[THREAD_TIME_UNKNOWN];
-	const char *between = "  ";
-	char text[24];
-
-	if (unknown_ns)
-		printf("%s%s unknown", between, report_time((double)unknown_ns, text));
-	between = unknown_ns ? "; " : between;
-	if (thread->missing)
-		printf("%s%llu switches missing", between, (unsigned long long)thread->missing);
-	between = thread->missing ? "; " : between;
-	if (thread->lost_events)
-		printf("%suncertain: %llu events of CPUs lost meanwhile, in %s", between,
-		       (unsigned long long)thread->lost_events,
-		       report_time((double)thread->lost_ns, text));
-	if (unknown_ns || thread->missing || thread->lost_events)
-		putchar('\n');
-}
-
-static int has_waiting(const struct report_threads *threads)
-{
-	for (size_t i = 0; i < threads->count; i++)
-		if (threads->all[i]->ns[THREAD_TIME_WAITING])
-			return 1;
-	return 0;
+	snprintf(text, 64, "%s", name ? name : "?");
+	return text;
 }
 
 /* Those with a switch or a time: they are in front of the others. */
@@ -202,146 +101,184 @@ static size_t shown_count(const struct report_threads *threads)
 	return count;
 }
 
-void report_threads_text(const struct report_threads *threads)
-{
-	size_t count = shown_count(threads);
-	char name[17];
+static const struct row_column thread_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "the thread's, or its program's; null: not known" },
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its process" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "its number" },
+	{ "begin", ROW_U64, ROW_TIME, ROW_DETAIL, "between this time" },
+	{ "end", ROW_U64, ROW_TIME, ROW_DETAIL,
+	  "and this one its states are known: the next five add up to that" },
+	REPORT_TIME_COLUMNS,
+	{ "switches", ROW_U64, ROW_COUNT, 0, "how often it left a CPU" },
+	{ "preempted", ROW_U64, ROW_COUNT, 0, "of these: it could have continued" },
+	{ "migrations", ROW_U64, ROW_COUNT, ROW_DETAIL,
+	  "arrivals on another CPU than the one before" },
+	{ "wakes", ROW_U64, ROW_COUNT, ROW_DETAIL, "how often it was woken" },
+	{ "missing", ROW_U64, ROW_COUNT, ROW_QUIET,
+	  "switches that are not in the trace, and must have been" },
+	{ "lost_events", ROW_U64, ROW_COUNT, ROW_QUIET,
+	  "of CPUs, while it lived: its times may be wrong" },
+	{ "lost", ROW_U64, ROW_NS, ROW_QUIET, "by up to this time" },
+	{ "most_woken_by", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT,
+	  "the thread that woke it most often, and how often; \"idle CPU\" is an interrupt there" },
+};
+const struct row_table report_thread_table = ROW_TABLE(
+	"thread", "What threads did with their time.", thread_columns);
 
-	if (!count)
+/* The waker that is most frequent. In text[], which is returned; NULL: none. */
+static const char *waker_text(const struct report_threads *threads,
+			      const struct thread_record *thread, char text[64])
+{
+	const struct frequent_entry *waker = thread->wakers.all;
+	uint32_t tid = waker ? (uint32_t)waker->value : 0;
+	const char *name = waker ? name_of(threads, waker->of, tid, thread->end_ns) : NULL;
+	unsigned long long count = waker ? frequent_least(waker) : 0;
+
+	if (!waker)
+		return NULL;
+	if (tid && tid <= INT32_MAX)
+		snprintf(text, 64, "%s-%u (%llu)", name ? name : "?", tid, count);
+	else
+		snprintf(text, 64, "%s (%llu)", tid ? "?" : "idle CPU", count);
+	return text;
+}
+
+static void thread_row(struct rows *rows, const struct report_threads *threads,
+		       const struct thread_record *thread)
+{
+	char waker[64];
+
+	ROWS_PUT(rows, thread_columns,
+		 row_words(name_of(threads, thread->pid, thread->tid, thread->end_ns)),
+		 row_u64(thread->pid), row_u64(thread->tid), row_u64(thread->begin_ns),
+		 row_u64(thread->end_ns), REPORT_TIME_VALUES(1, thread->ns),
+		 row_u64(thread->switches), row_u64(thread->preempted), row_u64(thread->migrations),
+		 row_u64(thread->wakes), row_u64(thread->missing), row_u64(thread->lost_events),
+		 row_u64(thread->lost_ns), row_text(waker_text(threads, thread, waker)));
+}
+
+/* ---- waits ---- */
+
+static const struct row_column wait_columns[] = {
+	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its process" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "its number" },
+	{ "state", ROW_TEXT, ROW_PLAIN, 0,
+	  "as in ps(1): S sleeps, D waits for a disk, T is stopped, t is traced, I idles, X and Z "
+	  "end, R was preempted; ? is unknown" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "how often" },
+	{ "time", ROW_U64, ROW_NS, 0, "until it was woken, or ran if the wake is not known" },
+	{ "place", ROW_TEXT, ROW_PLAIN, 0, "where most of that time went" },
+	{ "place_time", ROW_U64, ROW_NS, 0, "how much of it" },
+};
+const struct row_table report_wait_table = ROW_TABLE(
+	"wait", "For how long threads were off their CPUs, and where.", wait_columns);
+
+/* For how long it was off its CPU in that state, and the place where most of that time went. */
+static void wait_row(struct rows *rows, const struct report_threads *threads,
+		     const struct thread_record *thread, size_t number)
+{
+	int is_preempted = number == THREAD_LETTER_COUNT;
+	const char letter[] = { is_preempted ? 'R' : THREAD_LETTERS[number], '\0' };
+	const struct frequent_entry *place = thread->off[number].all;
+	uint64_t ns = is_preempted ? thread->off[number].total : thread->waits[number].ns;
+	uint64_t count = is_preempted ? thread->preempted : thread->waits[number].count;
+	const struct where *where = place ? watch_where_at(threads->wheres, place->of,
+							   place->first_ns, place->value)
+					  : NULL;
+	char text[WATCH_WHERE_BYTES], name[64];
+
+	if (!ns && !count)
 		return;
-	printf("\n%-16s %10s %9s %9s %9s %9s %9s  %s\n", "THREAD", "TID", "RUNNING", "RUNNABLE",
-	       "ASLEEP", "SWITCHES", "PREEMPTED", "MOST WOKEN BY");
-	for (size_t i = 0; i < count && i < THREADS_SHOWN_MAX; i++) {
-		const struct thread_record *thread = threads->all[i];
-		const char *known = name_of(threads, thread->pid, thread->tid, thread->end_ns);
-
-		out_tame(name, sizeof(name), known ? known : "?");
-		printf("%-16s %10u", name, thread->tid);
-		print_times(thread->ns);
-		printf(" %9llu %9llu", (unsigned long long)thread->switches,
-		       (unsigned long long)thread->preempted);
-		print_waker(threads, thread);
-		putchar('\n');
-		print_waits(threads, thread);
-		print_doubts(thread);
-	}
-	if (count > THREADS_SHOWN_MAX)
-		printf("and %zu more threads; --json lists all\n", count - THREADS_SHOWN_MAX);
-	if (has_waiting(threads))
-		printf("<: a part of it may be runnable: not all wakes are recorded\n");
+	ROWS_PUT(rows, wait_columns, row_text(name_text(threads, thread, name)),
+		 row_u64(thread->pid), row_u64(thread->tid), row_text(letter), row_u64(count),
+		 row_u64(ns), row_text(where ? watch_where_text(where, text, sizeof(text)) : NULL),
+		 where ? row_u64(place->count < ns ? place->count : ns) : row_null());
 }
 
-void report_span_head(const struct report_threads *threads)
+/* ---- wakers and places ---- */
+
+static const struct row_column waker_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread's process" },
+	{ "tid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread that was woken" },
+	{ "waker_pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the waker's process" },
+	{ "waker_tid", ROW_U64, ROW_PLAIN, ROW_DETAIL,
+	  "the waker; 0 is an idle CPU, for an interrupt; null: unknown" },
+	{ "waker", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its name" },
+	{ "count", ROW_U64, ROW_COUNT, ROW_DETAIL, "what is certain of it" },
+};
+const struct row_table report_waker_table = ROW_TABLE(
+	"waker", "Who woke a thread: the 32 most frequent.", waker_columns);
+
+static void waker_rows(struct rows *rows, const struct report_threads *threads,
+		       const struct thread_record *thread)
 {
-	if (threads->count)
-		printf(" %9s %9s %9s", "RUNNING", "RUNNABLE", "ASLEEP");
-}
-
-void report_span_text(const struct switch_span *span)
-{
-	if (span)
-		print_times(span->ns);
-}
-
-/* ---- JSON ---- */
-
-void report_times_json(const uint64_t ns[THREAD_TIMES], struct json *json)
-{
-	for (int i = 0; i < THREAD_TIMES; i++)
-		json_number(json, time_keys[i], ns[i]);
-}
-
-static void put_waits(const struct thread_record *thread, struct json *json)
-{
-	json_open(json, "waits", '[');
-	for (size_t i = 0; i < THREAD_LETTER_COUNT; i++) {
-		const char letter[] = { THREAD_LETTERS[i], '\0' };
-
-		if (!thread->waits[i].count)
-			continue;
-		json_open(json, NULL, '{');
-		json_string(json, "state", letter);
-		json_number(json, "count", thread->waits[i].count);
-		json_number(json, "ns", thread->waits[i].ns);
-		json_close(json, '}');
-	}
-	json_close(json, ']');
-}
-
-static void put_wakers(const struct report_threads *threads, const struct thread_record *thread,
-		       struct json *json)
-{
-	json_open(json, "wakers", '[');
 	for (size_t i = 0; i < thread->wakers.count; i++) {
 		const struct frequent_entry *waker = &thread->wakers.all[i];
 		uint32_t tid = (uint32_t)waker->value;
+		int is_known = tid <= INT32_MAX;
 
-		json_open(json, NULL, '{');
-		if (tid <= INT32_MAX) {
-			json_number(json, "pid", waker->of);
-			json_number(json, "tid", tid);
-		} else {
-			json_null(json, "pid");
-			json_null(json, "tid");
-		}
-		json_words(json, "name", name_of(threads, waker->of, tid, thread->end_ns));
-		json_number(json, "count", frequent_least(waker));
-		json_close(json, '}');
+		ROWS_PUT(rows, waker_columns, row_u64(thread->pid), row_u64(thread->tid),
+			 is_known ? row_u64(waker->of) : row_null(),
+			 is_known ? row_u64(tid) : row_null(),
+			 row_words(name_of(threads, waker->of, tid, thread->end_ns)),
+			 row_u64(frequent_least(waker)));
 	}
-	json_close(json, ']');
 }
 
-static void put_places(const struct report_threads *threads, const struct thread_record *thread,
-		       struct json *json)
+static const struct row_column place_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread's process" },
+	{ "tid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread" },
+	WATCH_WHERE_COLUMNS,
+	{ "count", ROW_U64, ROW_COUNT, ROW_DETAIL, "how often it left its CPU there" },
+	{ "preempted", ROW_U64, ROW_COUNT, ROW_DETAIL, "of these" },
+	{ "off", ROW_U64, ROW_NS, ROW_DETAIL, "until it ran again" },
+};
+const struct row_table report_place_table = ROW_TABLE(
+	"place", "Where a thread left its CPU: the 32 most frequent.", place_columns);
+
+static void place_rows(struct rows *rows, const struct report_threads *threads,
+		       const struct thread_record *thread)
 {
-	json_open(json, "places", '[');
+	static const struct spot_frame nowhere;
+
 	for (size_t i = 0; i < thread->places.count; i++) {
 		const struct frequent_entry *place = &thread->places.all[i];
 		const struct where *where = watch_where_at(threads->wheres, place->of,
 							   place->first_ns, place->value);
+		const struct spot_frame *frame = where ? &where->spot.frames[0] : &nowhere;
 
-		json_open(json, NULL, '{');
-		if (where)
-			watch_where_json(where, json);
-		else
-			json_number(json, "address", place->value);
-		json_number(json, "count", frequent_least(place));
-		json_number(json, "preempted", place->preempted);
-		json_number(json, "off_ns", place->ns);
-		json_close(json, '}');
+		ROWS_PUT(rows, place_columns, row_u64(thread->pid), row_u64(thread->tid),
+			 WATCH_WHERE_VALUES(place->value, where ? where->spot.module : NULL,
+					    where ? where->spot.offset : 0, frame),
+			 row_u64(frequent_least(place)), row_u64(place->preempted),
+			 row_u64(place->ns));
 	}
-	json_close(json, ']');
 }
 
-static void put_thread(const struct report_threads *threads, const struct thread_record *thread,
-		       struct json *json)
+void report_threads_print(const struct report_threads *threads, struct rows *rows)
 {
-	json_open(json, NULL, '{');
-	json_number(json, "pid", thread->pid);
-	json_number(json, "tid", thread->tid);
-	json_words(json, "name", name_of(threads, thread->pid, thread->tid, thread->end_ns));
-	json_number(json, "begin_ns", thread->begin_ns);
-	json_number(json, "end_ns", thread->end_ns);
-	report_times_json(thread->ns, json);
-	json_number(json, "switches", thread->switches);
-	json_number(json, "preempted", thread->preempted);
-	json_number(json, "migrations", thread->migrations);
-	json_number(json, "wakes", thread->wakes);
-	json_number(json, "missing", thread->missing);
-	json_number(json, "lost_events", thread->lost_events);
-	json_number(json, "lost_ns", thread->lost_ns);
-	put_waits(thread, json);
-	put_wakers(threads, thread, json);
-	put_places(threads, thread, json);
-	json_close(json, '}');
-}
+	int is_text = rows->format == ROWS_TEXT;
+	size_t count = is_text ? shown_count(threads) : threads->count;
 
-void report_threads_json(const struct report_threads *threads, struct json *json)
-{
 	if (!threads->count)
 		return;
-	json_open(json, "switched", '[');
-	for (size_t i = 0; i < threads->count; i++)
-		put_thread(threads, threads->all[i], json);
-	json_close(json, ']');
+	rows_open(rows, &report_thread_table,
+		  &(struct rows_layout){ .shown = THREADS_SHOWN, .more = "--json lists all" });
+	for (size_t i = 0; i < count; i++)
+		thread_row(rows, threads, threads->all[i]);
+	rows_close(rows);
+	rows_open(rows, &report_wait_table, NULL);
+	for (size_t i = 0; i < count && (!is_text || i < THREADS_SHOWN); i++)
+		for (size_t j = 0; j <= THREAD_LETTER_COUNT; j++)
+			wait_row(rows, threads, threads->all[i], j);
+	rows_close(rows);
+	rows_open(rows, &report_waker_table, NULL);
+	for (size_t i = 0; i < threads->count && !is_text; i++)
+		waker_rows(rows, threads, threads->all[i]);
+	rows_close(rows);
+	rows_open(rows, &report_place_table, NULL);
+	for (size_t i = 0; i < threads->count && !is_text; i++)
+		place_rows(rows, threads, threads->all[i]);
+	rows_close(rows);
 }

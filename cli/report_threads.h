@@ -3,9 +3,9 @@
 #ifndef CLI_REPORT_THREADS_H
 #define CLI_REPORT_THREADS_H
 
-#include "cli/json.h"
 #include "cli/watch_where.h"
 #include "read/pass/thread_names.h"
+#include "read/rows/render.h"
 #include "read/states/switches.h"
 #include "trace/process_numbers.h"
 
@@ -13,32 +13,48 @@ struct report_threads {
 	const struct thread_record **all; /* those recorded, what ran longest first */
 	size_t count;			  /* 0: no switches were recorded */
 	struct switches switches;
-	struct trace_reader *reader; /* another than the summary's, as in report_watches */
+	const struct trace_reader *reader;
 	struct thread_names names;
 	struct process_numbers numbers;
-	struct watch_wheres *wheres;
+	struct watch_wheres *wheres; /* the report's */
 };
 
 /*
- * Read the trace's events again. `reader` is its open one, of which `summary` was made. 0 or an
- * error. Release also after an error.
+ * Begin to observe a pass over the trace of which `summary` was made; without switches there is
+ * nothing to observe. 0 or an error. Release also after an error.
  */
-int report_threads(struct report_threads *threads, const struct trace_reader *reader,
-		   const struct summary *summary, const char *dir);
+int report_threads(struct report_threads *threads, struct trace_reader *reader,
+		   const struct summary *summary, struct watch_wheres *wheres);
+
+/* The pass is over. 0 or -ENOMEM. */
+int report_threads_finish(struct report_threads *threads);
 void report_threads_release(struct report_threads *threads);
 
-/* A table of the first threads, on stdout. */
-void report_threads_text(const struct report_threads *threads);
+extern const struct row_table report_thread_table, report_wait_table, report_waker_table,
+	report_place_table;
 
-/* All of them, as a member `switched`. */
-void report_threads_json(const struct report_threads *threads, struct json *json);
+/* What the threads did, why they waited, who woke them, where they left their CPU. */
+void report_threads_print(const struct report_threads *threads, struct rows *rows);
 
 /* The time in the spans of a place in the summary's spans[]; NULL: no switches were recorded. */
 const struct switch_span *report_threads_span(const struct report_threads *threads, uint32_t span);
 
-/* Further columns of a span's row, of the rows' head, and members of its object. */
-void report_span_head(const struct report_threads *threads);
-void report_span_text(const struct switch_span *span);
-void report_times_json(const uint64_t ns[THREAD_TIMES], struct json *json);
+/* Columns of a row with times by state, and their values, of enum thread_time. */
+#define REPORT_TIME_COLUMNS                                                                        \
+	{ "running", ROW_U64, ROW_NS, 0, "on a CPU" },                                             \
+		{ "runnable", ROW_U64, ROW_NS, 0, "ready to run, without a CPU" },                 \
+		{ "asleep", ROW_U64, ROW_NS, 0, "it waited" },                                     \
+		{ "waiting", ROW_U64, ROW_NS, ROW_QUIET,                                           \
+		  "asleep, then perhaps runnable: not all wakes are recorded" },                   \
+	{                                                                                          \
+		"unknown", ROW_U64, ROW_NS, ROW_QUIET, "events of its CPU are missing"             \
+	}
+
+#define REPORT_TIME_VALUES(is_known, ns)                                                           \
+	(is_known) ? row_u64((ns)[THREAD_TIME_RUNNING]) : row_null(),                              \
+		(is_known) ? row_u64((ns)[THREAD_TIME_RUNNABLE]) : row_null(),                     \
+		(is_known) ? row_u64((ns)[THREAD_TIME_ASLEEP]) : row_null(),                       \
+		(is_known) ? row_u64((ns)[THREAD_TIME_WAITING]) : row_null(),                      \
+		(is_known) ? row_u64((ns)[THREAD_TIME_UNKNOWN]) : row_null()
 
 #endif

@@ -43,3 +43,26 @@ int report_trails(struct report_trails *sum, struct trace_reader *reader)
 	trails_release(&trails, reader);
 	return err;
 }
+
+static const struct row_column trail_columns[] = {
+	{ "threads", ROW_U64, ROW_COUNT, 0, "that have a trail, or had one" },
+	{ "blocks", ROW_U64, ROW_COUNT, 0, "that ran, as far as they are there" },
+	{ "lost_places", ROW_U64, ROW_COUNT, ROW_QUIET, "where blocks are missing" },
+	{ "lost_blocks", ROW_U64, ROW_COUNT, ROW_QUIET, "how many, that are known of" },
+	{ "unrecorded_places", ROW_U64, ROW_COUNT, ROW_QUIET, "where code ran unrecorded" },
+	{ "cut_threads", ROW_U64, ROW_COUNT, ROW_QUIET, "whose recording was cut off" },
+	{ "damaged_threads", ROW_U64, ROW_COUNT, ROW_QUIET, "whose trail is damaged, or gone" },
+};
+const struct row_table report_trail_table = ROW_TABLE(
+	"trail", "The trails of all threads together.", trail_columns);
+
+void report_trails_print(const struct report_trails *sum, struct rows *rows)
+{
+	if (!sum->threads)
+		return;
+	rows_open(rows, &report_trail_table, &(struct rows_layout){ .title = "Trails" });
+	ROWS_PUT(rows, trail_columns, row_u64(sum->threads), row_u64(sum->blocks),
+		 row_u64(sum->places), row_u64(sum->lost), row_u64(sum->unrecorded),
+		 row_u64(sum->cut), row_u64(sum->damaged));
+	rows_close(rows);
+}

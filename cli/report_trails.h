@@ -3,6 +3,7 @@
 #ifndef CLI_REPORT_TRAILS_H
 #define CLI_REPORT_TRAILS_H
 
+#include "read/rows/render.h"
 #include "trace/reader.h"
 
 struct report_trails {
@@ -16,5 +17,8 @@ struct report_trails {
 
 /* All zero where it has none. Damage that is found is the reader's. 0 or -errno. */
 int report_trails(struct report_trails *sum, struct trace_reader *reader);
+
+extern const struct row_table report_trail_table;
+void report_trails_print(const struct report_trails *sum, struct rows *rows);
 
 #endif

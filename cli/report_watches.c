@@ -2,12 +2,14 @@
 #include "cli/report_watches.h"
 
 #include "abi/watch.h"
+#include "cli/watch_counts.h"
 #include "record/watch/figures.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define WRITERS_SHOWN 20 /* of each watch */
 #define SETTLE_HITS 4096 /* what the table keeps until then */
 
 static int has_watch(const struct trace_reader *reader)
@@ -52,21 +54,24 @@ static int hit_add(struct report_watches *watches, const struct merge_event *eve
 	return writers_add(watches->writers, &hit);
 }
 
-static int hits_read(struct report_watches *watches)
+static int hits_want(const struct pass_observer *observer, uint32_t process,
+		     const struct trace_class *class)
 {
-	struct merge_event event;
-	struct merge *merge;
-	int err = merge_open(&merge, watches->reader, 0, NULL, NULL);
+	(void)observer;
+	(void)process;
+	return watch_backtrace_has(class);
+}
 
-	if (err)
-		return err;
-	for (uint64_t i = 1; !err && (err = merge_next(merge, &event)) > 0; i++) {
-		err = event.class && watch_backtrace_has(event.class) ? hit_add(watches, &event)
-								      : 0;
-		if (i % SETTLE_HITS == 0)
-			writers_settle(watches->writers, NULL, NULL);
-	}
-	merge_close(merge);
+static int hits_take(struct pass_observer *observer, const struct merge_event *event)
+{
+	struct report_watches *watches = (struct report_watches *)observer;
+	int err;
+
+	if (!event->class || !watch_backtrace_has(event->class))
+		return 0;
+	err = hit_add(watches, event);
+	if (++watches->hits % SETTLE_HITS == 0)
+		writers_settle(watches->writers, NULL, NULL);
 	return err;
 }
 
@@ -84,29 +89,63 @@ static int counts_read(struct report_watches *watches, const struct facts *meta)
 }
 
 int report_watches(struct report_watches *watches, const struct trace_reader *reader,
-		   const char *dir)
+		   struct watch_wheres *wheres)
 {
 	int err;
 
-	*watches = (struct report_watches){ 0 };
+	*watches = (struct report_watches){ .observer = { hits_want, hits_take },
+					    .wheres = wheres };
 	err = counts_read(watches, &reader->meta);
 	if (err || !has_watch(reader))
 		return err;
-	err = trace_reader_open(&watches->reader, dir);
-	if (!err)
-		err = watch_wheres_read(&watches->wheres, watches->reader);
-	if (!err)
-		err = writers_new(&watches->writers, 0);
-	return err ? err : hits_read(watches);
+	return writers_new(&watches->writers, 0);
 }
 
 void report_watches_release(struct report_watches *watches)
 {
 	writers_free(watches->writers);
-	watch_wheres_free(watches->wheres);
-	if (watches->reader)
-		trace_reader_close(watches->reader);
 	for (size_t i = 0; i < watches->count; i++)
 		watched_spec_release(&watches->all[i].watched);
 	free(watches->all);
+}
+
+/* As `record` and `watch` print them. */
+static void watches_text(const struct report_watches *watches, struct rows *rows)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *to = open_memstream(&text, &bytes);
+
+	if (!to) {
+		rows->out->error = -ENOMEM;
+		return;
+	}
+	for (size_t i = 0; i < watches->count; i++) {
+		fprintf(to, "%-12s ", i ? "" : "Watches");
+		watch_counts_text(&watches->all[i].watched, watches->all[i].unproven,
+				  "             ", to);
+	}
+	if (watches->writers && writers_hits(watches->writers)) {
+		fputc('\n', to);
+		writers_show(watches->writers, &(struct writers_view){ .rows = WRITERS_SHOWN }, to);
+	}
+	fclose(to);
+	out_text(rows->out, text, bytes);
+	free(text);
+}
+
+void report_watches_print(const struct report_watches *watches, struct rows *rows)
+{
+	struct json json = { rows->out, 1 };
+
+	if (rows->format == ROWS_TEXT) {
+		watches_text(watches, rows);
+		return;
+	}
+	rows_open(rows, &watch_table, NULL);
+	for (size_t i = 0; i < watches->count; i++)
+		watch_row(rows, &watches->all[i].watched, watches->all[i].unproven);
+	rows_close(rows);
+	if (rows->format == ROWS_JSON && watches->writers)
+		writers_json(watches->writers, &json);
 }

@@ -4,6 +4,8 @@
 #define CLI_REPORT_WATCHES_H
 
 #include "cli/watch_writers.h"
+#include "read/pass/pass.h"
+#include "read/rows/render.h"
 #include "record/watch/watches.h"
 
 struct report_watch {
@@ -12,17 +14,19 @@ struct report_watch {
 };
 
 struct report_watches {
-	struct report_watch *all; /* what each came to; none if the recorder was killed */
+	struct pass_observer observer; /* of the hits */
+	struct report_watch *all;      /* what each came to; none if the recorder was killed */
 	size_t count;
-	struct trace_reader
-		*reader; /* another than the summary's: what is damaged is not counted twice */
-	struct watch_wheres *wheres; /* NULL where no watch was hit */
-	struct writers *writers;     /* likewise */
+	struct watch_wheres *wheres; /* the report's */
+	struct writers *writers;     /* NULL where no watch can have been hit */
+	uint64_t hits;
 };
 
-/* Read the trace's hits again, by its open `reader`. 0 or an error. Release also after an error. */
+/* Begin to observe a pass over the trace, if it has hits. 0 or an error. Release in any case. */
 int report_watches(struct report_watches *watches, const struct trace_reader *reader,
-		   const char *dir);
+		   struct watch_wheres *wheres);
 void report_watches_release(struct report_watches *watches);
+
+void report_watches_print(const struct report_watches *watches, struct rows *rows);
 
 #endif

@@ -59,11 +59,18 @@ static void make_hits(void)
 
 static int report(void)
 {
+	struct pass_observer *observer = &watches.observer;
+	struct watch_wheres *wheres = NULL;
 	int err = trace_reader_open(&reader, dir);
 
 	if (err)
 		return err;
-	err = report_watches(&watches, reader, dir);
+	err = watch_wheres_read(&wheres, reader);
+	if (!err)
+		err = report_watches(&watches, reader, wheres);
+	if (!err && watches.writers)
+		err = pass_read(reader, &observer, 1);
+	watch_wheres_free(wheres);
 	trace_reader_close(reader);
 	return err;
 }

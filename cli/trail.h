@@ -7,6 +7,7 @@
 #include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
 #include "read/history/instruction.h"
+#include "read/rows/render.h"
 
 #include <stdint.h>
 
@@ -53,6 +54,8 @@ int trail_blocks(struct trail_show *show);
 int trail_calls(struct trail_show *show);
 int trail_functions(struct trail_show *show);
 int trail_lines(struct trail_show *show);
+
+extern const struct row_table trail_function_table;
 
 /* The calls that a thread was in at the end of its trail, the innermost first, up to main(). */
 int trail_backtrace(struct trail_show *show, const struct trail_path *path);

@@ -164,11 +164,11 @@ Test(calling, counts_what_each_function_ran)
 	cr_expect_eq(run("trail --functions --json %s | grep '\"recursive\"'"), 0);
 	cr_expect_eq(field("instructions"), field("total_instructions"), "counted once");
 	cr_expect_eq(run("trail --functions --json %s | grep '\"_start\"'"), 0);
-	expect("\"total_percent\":100.000}");
+	expect("\"total_percent\":100,");
 	cr_expect_eq(run("trail --functions -n 1 %s | wc -l"), 0);
 	expect("3\n");
 	cr_expect_eq(run("trail --functions -n 1 %s | tail -1"), 0);
-	expect(" more ran less: -n 0 shows all\n");
+	expect(" more: ran less; -n 0 shows all\n");
 	cr_expect_eq(run("trail --functions -n 0 %s | tail -1 | grep more"), 1);
 }
 

@@ -4,16 +4,14 @@
  * called.
  */
 #include "base/array.h"
-#include "base/name_match.h"
 #include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
 #include "read/history/calls.h"
+#include "read/rows/render.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A function in all threads. */
 struct sum {
@@ -185,79 +183,56 @@ static double share(const struct functions_show *of, uint64_t part)
 	return of->instructions ? 100.0 * (double)part / (double)of->instructions : 0;
 }
 
-static void put_share(struct functions_show *of, uint64_t part)
-{
-	char text[32];
-	int bytes = snprintf(text, sizeof(text), "  %5.1f%%", share(of, part));
+static const struct row_column function_columns[] = {
+	{ "self", ROW_DOUBLE, ROW_SHARE, 0, "of all instructions ran in it" },
+	{ "total", ROW_DOUBLE, ROW_SHARE, 0, "ran in it and in what it called" },
+	{ "calls", ROW_U64, ROW_COUNT, 0, "of it" },
+	{ "blocks", ROW_U64, ROW_COUNT, 0, "that ran in it" },
+	{ "instructions", ROW_U64, ROW_COUNT, 0, "likewise" },
+	{ "total_instructions", ROW_U64, ROW_COUNT, ROW_DETAIL, "with what it called" },
+	{ "function", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "linkage", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its name to the linker" },
+	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the file that it is from" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "where it begins" },
+	{ "source", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "likewise: the file" },
+	{ "line", ROW_U64, ROW_PLAIN, ROW_DETAIL, "and line of source" },
+	{ "place", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT, "the two" },
+};
+const struct row_table trail_function_table = ROW_TABLE(
+	"function", "How much of a trail each function was (waymark trail --functions).",
+	function_columns);
 
-	out_short(of->show->out, text, (size_t)bytes);
-}
-
-static void put_row(struct functions_show *of, const struct sum *row)
-{
-	const struct function *function = row->function;
-	struct out *out = of->show->out;
-	char text[FUNCTION_TEXT_BYTES];
-	struct image_line line = function_line(function);
-	const char *name;
-
-	put_share(of, row->instructions);
-	put_share(of, row->total);
-	words_number(out, row->calls, 12);
-	words_number(out, row->blocks, 14);
-	words_number(out, row->instructions, 14);
-	out_literal(out, "  ");
-	name = function_text(function, text, sizeof(text));
-	out_escaped(out, name, strlen(name));
-	if (function->name && function->module) {
-		out_literal(out, " [");
-		out_escaped(out, function->module->name, strlen(function->module->name));
-		out_char(out, ']');
-	}
-	if (line.source) {
-		out_char(out, ' ');
-		name = name_last_part(line.source);
-		out_escaped(out, name, strlen(name));
-		out_char(out, ':');
-		out_u64(out, line.line);
-	}
-	out_char(out, '\n');
-}
-
-static void json_row(struct functions_show *of, const struct sum *row)
+static void put_row(struct functions_show *of, struct rows *rows, const struct sum *row)
 {
 	const struct function *function = row->function;
-	struct json json = { .out = of->show->out };
+	const struct image_module *module = function->module;
 	struct image_line line = function_line(function);
-	char text[FUNCTION_TEXT_BYTES];
+	char text[FUNCTION_TEXT_BYTES], place[WORDS_LINE_BYTES];
 
-	json_open(&json, NULL, '{');
-	json_string(&json, "type", "function");
-	json_string(&json, "function", function_text(function, text, sizeof(text)));
-	json_words(&json, "linkage", function->linkage);
-	json_words(&json, "module", function->module ? function->module->path : NULL);
-	words_json_address(&json, "address", function->start);
-	words_json_line(&json, &line);
-	json_number(&json, "calls", row->calls);
-	json_number(&json, "blocks", row->blocks);
-	json_number(&json, "instructions", row->instructions);
-	json_number(&json, "total_instructions", row->total);
-	json_decimal(&json, "self_percent", share(of, row->instructions), 3);
-	json_decimal(&json, "total_percent", share(of, row->total), 3);
-	json_close(&json, '}');
-	out_char(of->show->out, '\n');
+	ROWS_PUT(rows, function_columns, row_double(share(of, row->instructions)),
+		 row_double(share(of, row->total)), row_u64(row->calls), row_u64(row->blocks),
+		 row_u64(row->instructions), row_u64(row->total),
+		 row_text(function_text(function, text, sizeof(text))), row_text(function->linkage),
+		 row_text(!module		      ? NULL
+			  : rows->format == ROWS_TEXT ? module->name
+						      : module->path),
+		 row_address(function->start), row_text(line.source),
+		 line.source ? row_u64(line.line) : row_null(),
+		 row_text(words_line_text(&line, place)));
 }
 
-static void put_more(struct functions_show *of)
+static void rows_show(struct functions_show *of)
 {
-	struct out *out = of->show->out;
-	uint64_t last = of->show->options.last;
+	const struct rows_layout layout = { .last = of->show->options.last,
+					    .more = "ran less; -n 0 shows all" };
+	struct rows rows;
 
-	if (of->show->options.json || of->count <= last)
-		return;
-	out_literal(out, "-- ");
-	out_u64(out, of->count - last);
-	out_literal(out, " more ran less: -n 0 shows all\n");
+	rows_begin(&rows, of->show->out, of->show->options.json ? ROWS_JSON_LINES : ROWS_TEXT);
+	rows_open(&rows, &trail_function_table, &layout);
+	for (size_t i = 0; i < of->count; i++)
+		put_row(of, &rows, &of->rows[i]);
+	rows_close(&rows);
+	(void)rows_end(&rows); /* the error stays in the out */
 }
 
 int trail_functions(struct trail_show *show)
@@ -270,16 +245,8 @@ int trail_functions(struct trail_show *show)
 	err = of.processes ? walk_all(&of) : -ENOMEM;
 	if (!err)
 		err = rows_gather(&of);
-	if (!err && !show->options.json)
-		out_literal(show->out,
-			    "   self   total       calls        blocks  instructions  function\n");
-	for (size_t i = 0; i < of.count && !err && i < show->options.last; i++)
-		if (show->options.json)
-			json_row(&of, &of.rows[i]);
-		else
-			put_row(&of, &of.rows[i]);
 	if (!err)
-		put_more(&of);
+		rows_show(&of);
 	for (uint32_t i = 0; of.processes && i < processes; i++) {
 		functions_close(&of.processes[i].functions);
 		free(of.processes[i].all);

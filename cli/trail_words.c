@@ -79,6 +79,14 @@ void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width)
 	put(out, text);
 }
 
+const char *words_line_text(const struct image_line *line, char text[WORDS_LINE_BYTES])
+{
+	if (!line->source)
+		return NULL;
+	snprintf(text, WORDS_LINE_BYTES, "%s:%u", name_last_part(line->source), line->line);
+	return text;
+}
+
 /* "file.c:12"; "" where it is not known. */
 static void line_text(struct image *image, uint64_t address, char *text, size_t bytes)
 {

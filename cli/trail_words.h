@@ -59,6 +59,10 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
  */
 void words_json_place(struct json *json, const char *key, struct image *image, uint64_t address);
 
+/* "shop.c:12". In text[], which is returned; NULL: the line is not known. */
+#define WORDS_LINE_BYTES 128
+const char *words_line_text(const struct image_line *line, char text[WORDS_LINE_BYTES]);
+
 /* "source" and "line". */
 void words_json_line(struct json *json, const struct image_line *line);
 

@@ -9,6 +9,7 @@
 #include "cli/json.h"
 #include "read/history/spot.h"
 #include "read/pass/merge.h"
+#include "read/rows/row.h"
 #include "record/session/session.h"
 
 #include <stdint.h>
@@ -65,6 +66,21 @@ void watch_backtrace_lines(const struct where_backtrace *backtrace,
 
 /* The innermost function's members: `address`, `module`, `function`, `offset`, `source`, `line`. */
 void watch_where_json(const struct where *where, struct json *json);
+
+/* The same as columns of a table, and their values. */
+#define WATCH_WHERE_COLUMNS                                                                        \
+	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "of the instruction" },                   \
+		{ "module", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the file that the code is from" },   \
+		{ "function", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the innermost, also in line" },    \
+		{ "offset", ROW_U64, ROW_PLAIN, ROW_DETAIL, "in the function, or the module" },    \
+		{ "source", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the file" },                         \
+	{                                                                                          \
+		"line", ROW_U64, ROW_PLAIN, ROW_DETAIL, "and line of source"                       \
+	}
+
+#define WATCH_WHERE_VALUES(at, file, beyond, frame)                                                \
+	row_address(at), row_words(file), row_words((frame)->function), row_u64(beyond),           \
+		row_words((frame)->source), (frame)->source ? row_u64((frame)->line) : row_null()
 
 /* The same for each frame, in an array `frames`; functions in line have `inlined` true. */
 void watch_frames_json(const struct where_backtrace *backtrace, struct json *json);

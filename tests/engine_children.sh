@@ -35,7 +35,7 @@ same "$children" tree
 trails 15
 timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>&1
 for level in 0 1 2 3; do
-	grep -qE "^ .* $((1 << level)) .*level_$level " shown || fail "level_$level: $(grep level_ shown)"
+	grep -qE "^.* $((1 << level)) .*level_$level " shown || fail "level_$level: $(grep level_ shown)"
 done
 
 # because WORDS: the one cause of all children that went on unrecorded, in words and in the JSON output

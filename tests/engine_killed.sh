@@ -50,6 +50,7 @@ of_json()
 	python3 -c 'import json, sys
 at = json.load(open(sys.argv[1]))
 for key in sys.argv[2:]:
+    at = at[0] if isinstance(at, list) else at
     at = at.get(key) or {} if isinstance(at, dict) else at
 print(at or 0)' "$@"
 }
@@ -57,7 +58,7 @@ print(at or 0)' "$@"
 # threads_in REPORT: of how many threads it has a trail
 threads_in()
 {
-	python3 -c 'import json, sys; print(json.load(open(sys.argv[1])).get("trails", {"threads": 0})["threads"])' "$1"
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1])).get("trail", [{"threads": 0}])[0]["threads"])' "$1"
 }
 
 # full SIZE SPEC
@@ -70,7 +71,7 @@ full()
 	grep -q "of these blocks [0-9,]* are not in the trace" words || fail "a full disk of $1, $2: all are in it: $(cat words)"
 	"$waymark" report --json room/full >reported 2>words || fail "a full disk of $1, $2: report: $(cat words)"
 	unwritten=$(of_json out trail unwritten)
-	expect "a full disk of $1, $2: blocks" "$(of_json reported trails blocks)" \
+	expect "a full disk of $1, $2: blocks" "$(of_json reported trail blocks)" \
 		$(($(of_json out trail blocks) - $(of_json out trail overwritten) - unwritten))
 	expect "a full disk of $1, $2: of them missing" "$(of_json reported unwritten_blocks)" "$unwritten"
 	expect "a full disk of $1, $2: of threads" "$(of_json reported unwritten_threads)" "$(of_json out trail unwritten_threads)"

@@ -83,7 +83,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	expect "cap: all" $(($(json recorded) + $(json discarded))) 300000
 	[ "$(json discarded)" -gt 0 ] || fail "cap: nothing was lost"
 	expect "cap: children that lost" \
-		"$("$waymark" report cap | grep -cE "many-([0-9]+) of \\1: [1-9]")" 3
+		"$("$waymark" report cap | grep -cE "^many +([0-9]+) +\\1 +[1-9]")" 3
 	# a child that outlives its parent is recorded to its end; or until the recorder has ended
 	begin_record --json --wait-all -o outlives -- ./many user 1 10 "$PWD/over1"
 	await_event outlives many:more 50
@@ -207,7 +207,7 @@ expect "limited memory" "$(unrecorded ticker)" 1
 expect "recorded beside it" "$(json recorded)" 12
 "$waymark" report --json limited >out || fail "report of limited"
 expect "limited memory, in the trace" "$(grep -oE '/ticker","processes":[0-9]+' out | grep -oE '[0-9]+$')" 1
-expect "limited memory, to people" "$("$waymark" report limited | grep -c "^Unrecorded .*/ticker: Cannot allocate memory")" 1
+expect "limited memory, to people" "$("$waymark" report limited | grep -c "/ticker  *1  Cannot allocate memory")" 1
 run 1 --json -o executed -- sh -c 'ulimit -v 40000; ./ticker 10 & wait; exec ./ticker 10'
 expect "limited memory in the launched process" "$(unrecorded ticker)" 2
 # The tool starts a program under that limit, and gives the reason. The tool is stopped before the

@@ -65,7 +65,7 @@ def reported():
     """the counts of the report in ./sums"""
     with open("sums") as sums:
         return [(count["name"], count["count"], count["unit"], count["scaled"])
-                for count in json.load(sums)["counts"]]
+                for count in json.load(sums)["count"]]
 
 
 def is_grouped(fields):

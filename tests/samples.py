@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""samples.py EXPRESSION: fail unless it holds of `s`, the first event of samples in ./report."""
+"""samples.py EXPRESSION: fail unless it holds of `s`, the first event of samples in ./report, with
+its tables as s["functions"] and so on."""
 
 import json
 import sys
 
 with open("report") as file:
-    s = json.load(file)["samples"][0]
+    report = json.load(file)
+s = report["sample"][0]
+for table in "function", "line", "thread", "caller":
+    if f"sample_{table}" in report:
+        s[table + "s"] = [row for row in report[f"sample_{table}"] if row["event"] == s["event"]]
 
 
 def rows(name, of="functions"):
@@ -14,6 +19,7 @@ def rows(name, of="functions"):
 
 
 def share(name, key="self_percent", of="functions"):
+    key = "share_percent" if of == "callers" else key
     return sum(row[key] for row in rows(name, of))
 
 
@@ -57,17 +63,16 @@ def all_are_in_files():
     """whether work has samples, and none is outside the files of the program and its agent"""
     return share("work") > 0 and all(
         row["function"] != "0x0" and (row["kernel"] or row["module"])
-        for row in s["functions"] if row["self"])
+        for row in s["functions"] if row["weight"])
 
 
 def engine_is_apart():
     """whether no address of the engine's is taken for the program's"""
     return share("[engine]") < 40 and not rows("0x0") and all(
         int(row["address"], 16) >= 1 << 63 or row["module"] or row["function"] == "[engine]"
-        for row in s["functions"] if row["self"])
+        for row in s["functions"] if row["weight"])
 
 
 if not eval(f"({sys.argv[1]})"):
-    print({row["function"]: (row["self_percent"], row["total_percent"])
-           for row in s.get("functions", s.get("callers", []))})
+    print(s.get("functions", s.get("callers", [])))
     sys.exit(1)

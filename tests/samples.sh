@@ -61,11 +61,11 @@ holds "callers of work" 'callers(heavy=75, light=25)'
 report --lines
 holds "lines" 'near(lines("burning.c", (27, 28, 29)), 100)'
 report --threads
-holds "its thread" 's["threads"][0]["comm"] == "burning"'
+holds "its thread" 's["threads"][0]["thread"] == "burning"'
 holds "has all" 'near(s["threads"][0]["self_percent"], 100)'
 "$waymark" report trace >text || fail "report: $?"
 grep -q '^Samples      sample:cpu-clock: ' text || fail "no samples in: $(cat text)"
-grep -q '%  *[0-9]*  work \[burning\] burning.c:' text || fail "no work in: $(cat text)"
+grep -q '%  *[0-9]*  work  *burning  *burning.c:' text || fail "no work in: $(cat text)"
 "$waymark" report --functions --event 'sample:other' trace >text 2>err && fail "samples of no event"
 grep -q "no such thing: samples of that event" err || fail "words: $(cat err)"
 
@@ -173,10 +173,11 @@ if command -v perf >perf.is && perf record -o probe.data -e cpu-clock true >out 
 		fail "perf script: $(cat err)"
 	python3 - <<'END' || fail "not as perf has it: $(head -c 800 report)"
 import json
-s = json.load(open("report"))["samples"][0]
+report = json.load(open("report"))
+s = report["sample"][0]
 chains = [part.split("\n")[1:] for part in open("script").read().strip().split("\n\n")]
 heavy = 100 * sum(any(" heavy" in frame for frame in chain) for chain in chains) / len(chains)
-ours = sum(r["total_percent"] for r in s["functions"] if r["function"] == "heavy")
+ours = sum(r["total_percent"] for r in report["sample_function"] if r["function"] == "heavy")
 noise = 5 * (2 * 75 * 25 / s["samples"]) ** 0.5 + 1
 print(f"samples: {s['samples']}, perf {len(chains)}")
 print(f"heavy: {ours:.1f} %, perf {heavy:.1f} %, noise {noise:.1f}")

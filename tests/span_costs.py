@@ -10,7 +10,9 @@ with open("summary.json") as file:
     report = json.load(file)
 with open("own") as file:
     own = json.loads(file.read() or "{}")
-s = {span["name"].removeprefix("cost:"): span for span in report["spans"]}
+s = {span["name"].removeprefix("cost:"): span for span in report["span"]}
+for span in s.values():
+    span["counts"] = [row for row in report["span_count"] if row["span"] == span["name"]]
 
 
 def c(span, name):

@@ -41,8 +41,7 @@ holds '10 * 9000000 <= c("burns", "task-clock")["sum"] <= own["cpu_ns"]'
 holds 'c("burns", "task-clock")["unit"] == "ns" and c("burns", "page-faults")["unit"] == ""'
 holds 'whole("faults", "sleeps", "burns", "outer")'
 "$waymark" report work >text
-grep -q '^  page-faults: .* in all, .* a span, .* at most$' text ||
-	fail "report: no line of page faults"
+grep -q '^cost:faults  *page-faults  *[0-9]* ' text || fail "report: no line of page faults"
 "$waymark" dump work >text
 all_counts='count_task_clock = [0-9]*, count_page_faults = [0-9]*, count_context_switches'
 grep -q "cost:faults:begin: { .*$all_counts" text || fail "dump: $(head -n 3 text)"
@@ -89,7 +88,7 @@ holds 's["filtered"]["count"] == 20'
 holds 'all(count["unavailable"] >= 10 for count in s["filtered"]["counts"])'
 holds 'all(count["spans"] + count["unavailable"] == 20 for count in s["filtered"]["counts"])'
 "$waymark" report filters >text
-grep -q 'task-clock: not available for 1[0-9] spans' text ||
+grep -qE ' task-clock .* 1[0-9]$' text ||
 	fail "report: it does not say so: $(cat text)"
 
 # One that binds all threads would end the agent's thread, and with it the program: the agent ends

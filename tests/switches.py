@@ -14,9 +14,12 @@ with open("sums") as file:
 with open("out") as file:
     m = {w[0]: {"tid": int(w[1]), "cpu": int(w[2]), "wall": int(w[3]), "waited": int(w[4])}
          for w in map(str.split, file) if len(w) == 5 and all(map(str.isdigit, w[1:]))}
-by_tid = {thread["tid"]: thread for thread in report.get("switched", [])}
+by_tid = {thread["tid"]: thread for thread in report.get("thread", [])}
+for tid, thread in by_tid.items():
+    for table in "wait", "waker", "place":
+        thread[table + "s"] = [row for row in report[table] if row["tid"] == tid]
 t = {name: by_tid.get(measured["tid"]) for name, measured in m.items()}
-s = {span["name"].split(":")[1]: span for span in report["spans"]}
+s = {span["name"].split(":")[1]: span for span in report["span"]}
 # by its name in the trace, where the program could not say its number
 napper = {thread["name"]: thread for thread in by_tid.values()}.get("napper")
 own = [name for name in m if name != "main"]

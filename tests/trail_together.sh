@@ -49,7 +49,7 @@ done
 rm -rf ran
 run 7 --json "${soft[@]}" -e marker:both:turn -o ran -- ./both 500
 timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>words || fail "trail --functions: $(cat words)"
-grep -qE "^ +[0-9.]+% +[0-9.]+% +1000 .*\bleaf\b" shown || fail "leaf was not called 1,000 times: $(grep leaf shown)"
+grep -qE "^ *[0-9.]+% +[0-9.]+% +1000 .*\bleaf\b" shown || fail "leaf was not called 1,000 times: $(grep leaf shown)"
 
 # Children run natively, with their agent, and their trail is reported as missing.
 rm -rf ran
@@ -72,7 +72,7 @@ grep -q "gap: ran unrecorded in other modules" shown || fail "no gap"
 run 7 --json "${soft[@]}" -o all -- ./both 100
 [ "$chosen" -lt "$(json blocks)" ] || fail "chosen: $chosen blocks"
 for name in ran all; do
-	timeout 60 "$waymark" trail --functions -n 0 $name 2>words | grep -E ' (leaf|order|work|main) .both' |
+	timeout 60 "$waymark" trail --functions -n 0 $name 2>words | grep -E ' (leaf|order|work|main) +both' |
 		awk '{ print $3, $4, $5, $6 }' | sort >$name.text
 done
 cmp ran.text all.text || fail "only=: $(cat ran.text), all: $(cat all.text)"

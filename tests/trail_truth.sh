@@ -46,10 +46,10 @@ done
 cc "${static[@]}" -O1 same1.o same2.o same.c start.S -o same || exit 1
 line=$(grep -n LINE same.c | cut -d: -f1)
 run 0 -e trail/auto/ -o same.trace -- ./same
-expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -o ' same \[same\].*' | sort | tr '\n' ',')" \
-	" same [same] same1.c:$line, same [same] same2.c:$line,"
+expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -o ' same  *same .*' | tr -s ' ' | sort | tr '\n' ',')" \
+	" same same same1.c:$line, same same same2.c:$line,"
 expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace |
-	grep -oE "\"source\":\"[^\"]*/same[12]\.c\",\"line\":$line," | sort -u | wc -l)" 2
+	grep -oE "\"source\":\"[^\"]*/same[12]\.c\",\"line\":$line[,}]" | sort -u | wc -l)" 2
 
 # Names are those of c++filt. GCC puts a part of add(int) elsewhere; the jump to it is no call.
 if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-exceptions shop.cc start.S -o shop; then
@@ -66,7 +66,7 @@ if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-excep
 	expect "stacks" "$("$waymark" export --format=folded shop.trace | grep -o 'main;shop::add([^;]*) ' | sort -u | wc -l)" 3
 	expect "frames" "$("$waymark" export --format=speedscope shop.trace | grep -o '"shop::add([^"]*)"' | sort -u | wc -l)" 3
 	expect "names without parameters" "$("$waymark" export --no-parameters --format=folded shop.trace | grep -c 'main;shop::add [0-9]')" 3
-	expect "rows without parameters" "$("$waymark" trail --no-parameters --functions shop.trace | grep -c ' shop::add \[shop\]')" 3
+	expect "rows without parameters" "$("$waymark" trail --no-parameters --functions shop.trace | grep -c ' shop::add  *shop ')" 3
 fi
 
 cc -g -static -nostdlib -no-pie -I"$source_dir" "$truth/workers.S" -o workers || exit 1

@@ -33,12 +33,12 @@ expect "before" "$(field_values traced alpha new | tail -1)" 20
 expect "behind" "$(field_values traced beta new | sed -n '1p;$p' | tr '\n' ' ')" "21 40 "
 field_values traced alpha new | cmp -s - <(seq 1 20) || fail "alpha: $(field_values traced alpha new | tr '\n' ' ')"
 field_values traced beta new | cmp -s - <(seq 21 40) || fail "beta: $(field_values traced beta new | tr '\n' ' ')"
-grep -q "Changes .* watch:alpha became watch:beta/if=changed/ in .*, which stood still for" <<<"$("$waymark" report traced)" ||
+grep -q "watch:alpha  watch:beta/if=changed/ .* yes$" <<<"$("$waymark" report traced)" ||
 	fail "report: $("$waymark" report traced)"
 python3 - "$("$waymark" report --json traced)" <<'PY' || fail "report --json"
 import json, sys
 report = json.loads(sys.argv[1])
-change, = report["changes"]
+change, = report["change"]
 assert change["from"] == "watch:alpha" and change["to"] == "watch:beta/if=changed/", change
 assert change["stopped"] is True and 0 < change["gap_ns"] < 10**10, change
 assert report["begin_ns"] - 10**9 < change["begin_ns"] < report["end_ns"] + 10**9, change

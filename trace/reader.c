@@ -37,6 +37,8 @@ void reader_damage(struct trace_reader *reader, const char *file, uint64_t offse
 {
 	struct trace_damage *larger;
 
+	if (reader->is_noted)
+		return;
 	reader->damages_ever++;
 	if (reader->damage_count >= DAMAGES_MAX)
 		return;

@@ -77,6 +77,7 @@ struct trace_reader {
 	struct trace_damage *damages;
 	uint32_t damage_count; /* of damages[] */
 	uint64_t damages_ever;
+	int is_noted; /* all was read once: what another pass finds was counted */
 	/*
 	 * called now and then while trails are read: so many bytes of packets were gone through;
 	 * NULL: not

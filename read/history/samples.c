@@ -30,6 +30,7 @@ static const struct function *samples_function(struct samples *samples, uint32_t
 					       uint64_t address, uint64_t ns, uint32_t *whose);
 static int samples_sum_find(struct samples *samples, const struct samples_sum *like,
 			    uint32_t *number);
+static void samples_reading_free(struct samples_reading *reading);
 
 /* Where the fields of a class are that a sample is made of. */
 struct layout {
@@ -138,6 +139,7 @@ void samples_close(struct samples *samples)
 	free(samples->frame_slots.all);
 	free(samples->slots.all);
 	free(samples->tids);
+	samples_reading_free(samples->reading);
 	thread_names_release(&samples->names);
 	process_numbers_release(&samples->numbers);
 	*samples = (struct samples){ 0 };
@@ -256,24 +258,26 @@ static int stack_find(struct samples *samples, uint32_t process, uint32_t stack,
 			: -ENOMEM;
 }
 
-struct reading {
+struct samples_reading {
 	struct samples *samples;
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
 	struct samples_trail *trail; /* NULL: no callers are in it */
-	size_t without;		     /* samples that were recorded without callers, so far */
+	struct samples_trail trails; /* zeroed: none */
+	int (*take_one)(struct samples_reading *reading, const struct taken *taken);
+	size_t without; /* samples that were recorded without callers, so far */
 	int (*take)(const struct samples_one *one, void *data);
 	void *data;
 };
 
 /* Have the trail look for the callers of a sample that was recorded without. */
-static int take_without(struct reading *reading, const struct taken *taken)
+static int take_without(struct samples_reading *reading, const struct taken *taken)
 {
 	return taken->chain ? 0
 			    : samples_trail_add(reading->trail, taken->thread, taken->ip,
 						taken->from->ns);
 }
 
-static int take_sample(struct reading *reading, const struct taken *taken)
+static int take_sample(struct samples_reading *reading, const struct taken *taken)
 {
 	struct samples *samples = reading->samples;
 	struct samples_thread *thread = &samples->threads[taken->thread];
@@ -310,8 +314,8 @@ static int take_sample(struct reading *reading, const struct taken *taken)
 		       : 0;
 }
 
-static int take_event(struct reading *reading, const struct merge_event *from,
-		      int (*take)(struct reading *reading, const struct taken *taken))
+static int take_event(struct samples_reading *reading, const struct merge_event *from,
+		      int (*take)(struct samples_reading *reading, const struct taken *taken))
 {
 	struct layout layout = layout_of(from->class);
 	struct taken taken = { .from = from, .weight = 1 };
@@ -329,28 +333,36 @@ static int take_event(struct reading *reading, const struct merge_event *from,
 	return take(reading, &taken);
 }
 
-static int is_of_cpu(const struct trace_stream *stream, void *data)
+static void samples_reading_free(struct samples_reading *reading)
 {
-	(void)data;
-	return stream->is_of_cpu;
+	if (reading)
+		samples_trail_release(&reading->trails);
+	free(reading);
 }
 
-static int take_all(struct reading *reading,
-		    int (*take)(struct reading *reading, const struct taken *taken))
+static int samples_want(const struct pass_observer *observer, uint32_t process,
+			const struct trace_class *class)
 {
-	struct merge_event event;
-	struct merge *merge;
-	int err = merge_open(&merge, reading->samples->reader, 0, is_of_cpu, NULL);
+	const struct samples *samples = (const struct samples *)observer;
 
-	if (err)
-		return err;
-	while ((err = merge_next(merge, &event)) > 0) {
-		err = is_wanted(reading->samples, &event) ? take_event(reading, &event, take) : 0;
-		if (err)
-			break;
-	}
-	merge_close(merge);
-	return err;
+	return samples->reader->meta.processes[process].is_kernel && is_sample(class) &&
+	       matches(samples->options.event, class->name);
+}
+
+static int samples_take(struct pass_observer *observer, const struct merge_event *event)
+{
+	struct samples *samples = (struct samples *)observer;
+
+	return is_wanted(samples, event)
+		       ? take_event(samples->reading, event, samples->reading->take_one)
+		       : 0;
+}
+
+static int pass_alone(struct samples *samples)
+{
+	struct pass_observer *observer = &samples->observer;
+
+	return pass_read(samples->reader, &observer, 1);
 }
 
 /* Whether samples that are wanted were recorded without callers. */
@@ -369,27 +381,42 @@ static int is_any_without(const struct samples *samples)
 	return 0;
 }
 
+int samples_observe(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
+		    void *data)
+{
+	struct samples_reading *reading = calloc(1, sizeof(*reading));
+	struct samples_trail *trail;
+	int err;
+
+	if (!reading)
+		return -ENOMEM;
+	samples->observer = (struct pass_observer){ samples_want, samples_take };
+	samples->reading = reading;
+	*reading = (struct samples_reading){
+		.samples = samples, .take_one = take_without, .take = take, .data = data
+	};
+	if (samples->options.wants_trails && is_any_without(samples)) {
+		trail = reading->trail = &reading->trails;
+		err = samples_trail_open(trail, samples);
+		if (!err && trail->trails.path_count)
+			err = pass_alone(samples);
+		if (!err)
+			err = samples_trail_walk(trail);
+		if (err)
+			return err;
+		if (!trail->trails.path_count)
+			reading->trail = NULL;
+	}
+	reading->take_one = take_sample;
+	return 0;
+}
+
 int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
 		 void *data)
 {
-	struct reading reading = { .samples = samples, .take = take, .data = data };
-	struct samples_trail trail = { 0 };
-	int err = 0;
+	int err = samples_observe(samples, take, data);
 
-	if (samples->options.wants_trails && is_any_without(samples)) {
-		reading.trail = &trail;
-		err = samples_trail_open(&trail, samples);
-		if (!err && trail.trails.path_count)
-			err = take_all(&reading, take_without);
-		if (!err)
-			err = samples_trail_walk(&trail);
-		if (!trail.trails.path_count)
-			reading.trail = NULL;
-	}
-	if (!err)
-		err = take_all(&reading, take_sample);
-	samples_trail_release(&trail);
-	return err;
+	return err ? err : pass_alone(samples);
 }
 
 /* Threads, functions and sums of samples, found again. */

@@ -12,6 +12,7 @@
 
 #include "base/slots.h"
 #include "read/history/stacks.h"
+#include "read/pass/pass.h"
 #include "read/pass/thread_names.h"
 #include "trace/process_numbers.h"
 #include "trace/reader.h"
@@ -60,6 +61,8 @@ struct samples_sum {
 };
 
 struct samples {
+	struct pass_observer observer; /* after samples_observe() */
+	struct samples_reading *reading;
 	struct trace_reader *reader;
 	struct samples_options options;
 	struct samples_event *events;
@@ -102,9 +105,14 @@ struct samples_one {
 };
 
 /*
- * Read all, in order of time. `take` is called for each, unless it is NULL; what it returns, if it
- * is not 0, ends the reading and is returned. 0 or a negative error.
+ * Observe a pass over the trace: all samples, in order of time. `take` is called for each, unless
+ * it is NULL; what it returns, if it is not 0, ends the pass. Callers by trails take passes of
+ * their own, now. 0 or a negative error.
  */
+int samples_observe(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
+		    void *data);
+
+/* The same, and a pass for it alone, whose result is returned. */
 int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
 		 void *data);
 

@@ -104,6 +104,7 @@ static void damaged(struct merge *merge, struct cursor *cursor, const uint8_t *s
 		      cursor->packet.offset + (uint64_t)(start - cursor->packet.bytes),
 		      (uint64_t)(walk->end - start), what);
 	walk->at = walk->end;
+	cursor->event.is_after_damage = 1;
 }
 
 /* Make the cursor's next event pending. 0 at the end. */
@@ -211,6 +212,7 @@ int merge_next(struct merge *merge, struct merge_event *event)
 			more = begin(merge, top);
 		} else if (merge->handed) {
 			top->event.lost = top->event.missing_packets = 0;
+			top->event.is_after_damage = 0;
 			merge->handed = 0;
 			more = step(merge, top);
 		} else {

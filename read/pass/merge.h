@@ -20,6 +20,7 @@ struct merge_event {
 	const uint8_t *fields, *end; /* the event's fields, as in abi/page.h */
 	uint64_t lost; /* events of its stream that were discarded since the one before */
 	uint64_t missing_packets; /* and packets that are not there */
+	int is_after_damage;	  /* and what could not be read is there */
 };
 
 /*

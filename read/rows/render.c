@@ -89,11 +89,11 @@ static void put_words(struct out *out, const char *text)
 static void put_clock(struct out *out, uint64_t ns)
 {
 	time_t second = (time_t)(ns / NS_PER_S);
-	char text[16] = "?";
+	char text[32] = "?";
 	struct tm parts;
 
 	if (localtime_r(&second, &parts))
-		strftime(text, sizeof(text), "%H:%M:%S", &parts);
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
 	put_words(out, text);
 	out_char(out, '.');
 	out_nine(out, (uint32_t)(ns % NS_PER_S));
@@ -149,7 +149,8 @@ static int put_unit(struct out *out, enum row_unit unit, const struct row_value 
 static void put_text(struct out *out, const struct row_column *column,
 		     const struct row_value *value)
 {
-	if (value->type != ROW_TEXT && put_unit(out, column->unit, value))
+	if (value->type != ROW_TEXT &&
+	    put_unit(out, value->unit ? value->unit : column->unit, value))
 		return;
 	switch (value->type) {
 	case ROW_BOOL:
@@ -261,8 +262,11 @@ static void put_members(struct rows *rows, const struct row_table *table,
 	char key[ROWS_KEY_BYTES];
 
 	for (unsigned int i = 0; i < table->count; i++) {
-		if (i || follows)
+		if (table->columns[i].flags & ROW_FOR_TEXT)
+			continue;
+		if (follows)
 			out_char(rows->out, ',');
+		follows = 1;
 		put_key(rows->out, rows_key(&table->columns[i], key));
 		put_json(rows->out, &row[i]);
 	}
@@ -281,12 +285,15 @@ static void put_json_line(struct rows *rows, const struct row_table *table,
 static void put_csv_keys(struct rows *rows, const struct row_table *table)
 {
 	char key[ROWS_KEY_BYTES];
+	int follows = 0;
 
 	if (rows->has_text)
 		out_char(rows->out, '\n');
 	rows->has_text = 1;
 	for (unsigned int i = 0; i < table->count; i++) {
-		if (i)
+		if (table->columns[i].flags & ROW_FOR_TEXT)
+			continue;
+		if (follows++)
 			out_char(rows->out, ',');
 		put_words(rows->out, rows_key(&table->columns[i], key));
 	}
@@ -296,8 +303,12 @@ static void put_csv_keys(struct rows *rows, const struct row_table *table)
 static void put_csv_row(struct rows *rows, const struct row_table *table,
 			const struct row_value *row)
 {
+	int follows = 0;
+
 	for (unsigned int i = 0; i < table->count; i++) {
-		if (i)
+		if (table->columns[i].flags & ROW_FOR_TEXT)
+			continue;
+		if (follows++)
 			out_char(rows->out, ',');
 		put_csv(rows->out, &row[i]);
 	}
@@ -306,10 +317,19 @@ static void put_csv_row(struct rows *rows, const struct row_table *table,
 
 /* ---- text ---- */
 
-static void put_title(struct out *out, const char *name)
+/* A column's title in text[], which is returned. */
+static const char *title_of(const struct row_table *table, unsigned int column,
+			    char text[ROWS_KEY_BYTES])
 {
-	for (; *name; name++)
-		out_char(out, *name == '_' ? ' ' : (char)toupper((unsigned char)*name));
+	const char *name = table->columns[column].name;
+	size_t at = 0;
+
+	if (!strcmp(name, "name"))
+		name = table->name;
+	for (; name[at] && at + 1 < ROWS_KEY_BYTES; at++)
+		text[at] = name[at] == '_' ? ' ' : (char)toupper((unsigned char)name[at]);
+	text[at] = '\0';
+	return text;
 }
 
 /* Columns of a terminal: a character is one. */
@@ -339,22 +359,6 @@ static void put_cell(struct rows *rows, unsigned int place, const char *text, si
 		out_char(rows->out, ' ');
 	if (is_last)
 		out_char(rows->out, '\n');
-}
-
-static void put_titles(struct rows *rows)
-{
-	char text[ROWS_KEY_BYTES];
-
-	for (unsigned int i = 0; i < rows->shown_count; i++) {
-		const char *name = rows->table->columns[rows->shown[i]].name;
-		size_t bytes = 0;
-
-		for (; name[bytes] && bytes < sizeof(text); bytes++)
-			text[bytes] = name[bytes] == '_'
-					      ? ' '
-					      : (char)toupper((unsigned char)name[bytes]);
-		put_cell(rows, i, text, bytes);
-	}
 }
 
 /* A row's cell in rows->cell, unless it has no value. Returns its bytes. */
@@ -405,23 +409,25 @@ static void row_keep(struct rows *rows, const struct row_value *row)
 
 static void rows_begin_table(struct rows *rows)
 {
+	char title[ROWS_KEY_BYTES];
+
 	if (rows->has_text)
 		out_char(rows->out, '\n');
 	rows->has_text = 1;
+	rows->ends_table = 0;
 	if (rows->layout.title) {
 		out_escaped(rows->out, rows->layout.title, strlen(rows->layout.title));
 		out_char(rows->out, '\n');
 	}
-	if (rows->layout.is_bare)
-		return;
-	for (unsigned int i = 0; i < rows->shown_count; i++) {
+	for (unsigned int i = 0; i < rows->shown_count && !rows->layout.is_bare; i++) {
 		unsigned int column = rows->shown[i];
-		size_t width = strlen(rows->table->columns[column].name);
+		size_t width = strlen(title_of(rows->table, column, title));
 
 		if (width > rows->widths[column])
 			rows->widths[column] = width;
 	}
-	put_titles(rows);
+	for (unsigned int i = 0; i < rows->shown_count && !rows->layout.is_bare; i++)
+		put_cell(rows, i, title, strlen(title_of(rows->table, rows->shown[i], title)));
 }
 
 /* The rows that were kept, without the columns that have no value in any. */
@@ -435,6 +441,8 @@ static void put_kept(struct rows *rows)
 			rows->shown[count++] = rows->shown[i];
 		}
 	rows->shown_count = count;
+	if (!count)
+		return;
 	rows_begin_table(rows);
 	for (uint64_t row = 0; row < rows->printed; row++)
 		for (unsigned int i = 0; i < count; i++) {
@@ -485,7 +493,7 @@ static void record_text(struct rows *rows, const struct row_table *table,
 
 		if (column->flags & ROW_DETAIL || is_empty(column, &row[i]))
 			continue;
-		put_title(rows->out, (char[]){ column->name[0], '\0' });
+		out_char(rows->out, (char)toupper((unsigned char)column->name[0]));
 		for (const char *at = column->name + 1; *at; at++)
 			out_char(rows->out, *at == '_' ? ' ' : *at);
 		for (; width <= RECORD_COLUMNS; width++)
@@ -520,7 +528,7 @@ void rows_open(struct rows *rows, const struct row_table *table, const struct ro
 {
 	rows->table = table;
 	rows->layout = layout ? *layout : (struct rows_layout){ 0 };
-	rows->count = rows->printed = 0;
+	rows->count = rows->printed = rows->skipped = 0;
 	rows->shown_count = 0;
 	rows->cells.bytes = 0;
 	if (rows->format == ROWS_CSV)
@@ -566,7 +574,7 @@ void rows_put(struct rows *rows, const struct row_value *row)
 			row_keep(rows, row);
 		break;
 	case ROWS_JSON:
-		out_text(rows->out, rows->printed ? ",\n{" : "\n{", rows->printed ? 3 : 2);
+		out_text(rows->out, ",{" + !rows->printed, 1u + (rows->printed != 0));
 		put_members(rows, rows->table, row, 0);
 		out_char(rows->out, '}');
 		break;
@@ -583,21 +591,30 @@ void rows_put(struct rows *rows, const struct row_value *row)
 void rows_close(struct rows *rows)
 {
 	const struct rows_layout *layout = &rows->layout;
+	uint64_t left_out = rows->skipped;
 
 	if (rows->format == ROWS_JSON)
 		out_char(rows->out, ']');
-	if (rows->format != ROWS_TEXT || rows->out->error || rows->cells.error)
+	if (rows->format != ROWS_TEXT || rows->out->error || rows->cells.error ||
+	    !rows->shown_count)
 		return;
-	if (!rows->count && layout->none) {
+	if (!rows->count && layout->none)
 		rows_note(rows, "%s", layout->none);
+	if (!rows->count && !left_out)
 		return;
-	}
 	if (rows->printed && !layout->widths)
 		put_kept(rows);
-	if (rows->count > rows->printed)
-		rows_note(rows, "-- %llu more%s%s",
-			  (unsigned long long)(rows->count - rows->printed),
+	left_out += rows->count - rows->printed;
+	rows->ends_table = 0;
+	if (left_out)
+		rows_note(rows, "-- %llu more%s%s", (unsigned long long)left_out,
 			  layout->more ? ": " : "", layout->more ? layout->more : "");
+	rows->ends_table = rows->printed || left_out;
+}
+
+void rows_skip(struct rows *rows, uint64_t count)
+{
+	rows->skipped += count;
 }
 
 int rows_print(struct rows *rows, const struct row_table *table, struct row_cursor *cursor,
@@ -623,6 +640,9 @@ void rows_note(struct rows *rows, const char *format, ...)
 	va_start(values, format);
 	vsnprintf(text, sizeof(text), format, values);
 	va_end(values);
+	if (rows->ends_table)
+		out_char(rows->out, '\n');
+	rows->ends_table = 0;
 	out_text(rows->out, tamed, out_tame(tamed, sizeof(tamed), text));
 	out_char(rows->out, '\n');
 	rows->has_text = 1;

@@ -52,9 +52,10 @@ struct rows {
 	enum rows_format format;
 	const struct row_table *table; /* that is open */
 	struct rows_layout layout;
-	uint64_t count, printed; /* rows put, and printed */
-	int has_text;		 /* text, CSV: an empty line goes before a table */
-	int follows;		 /* JSON: a comma goes before a member */
+	uint64_t count, printed, skipped; /* rows put, of them printed; rows_skip() */
+	int has_text;			  /* text, CSV: an empty line goes before a table */
+	int ends_table;			  /* text: and before a note */
+	int follows;			  /* JSON: a comma goes before a member */
 	unsigned int shown[ROW_COLUMNS_MAX], shown_count;
 	size_t widths[ROW_COLUMNS_MAX]; /* of a table's columns; 0: it has no value yet */
 	struct text cells;		/* rows whose widths are not known yet */
@@ -75,6 +76,9 @@ void rows_record(struct rows *rows, const struct row_table *table, const struct 
 void rows_open(struct rows *rows, const struct row_table *table, const struct rows_layout *layout);
 void rows_put(struct rows *rows, const struct row_value *row);
 void rows_close(struct rows *rows);
+
+/* There are so many more rows, which are not put: text says so. */
+void rows_skip(struct rows *rows, uint64_t count);
 
 /* A row of a table, whose columns are an array in sight. */
 #define ROWS_PUT(rows, columns, ...)                                                               \

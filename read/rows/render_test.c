@@ -63,7 +63,7 @@ Test(render, text_aligns_by_type_and_pads_nothing_at_the_end)
 	put(&rows, "db:query", 12, 1500, "a.c");
 	put(&rows, "x", 3, 0, NULL);
 	rows_close(&rows);
-	cr_assert_str_eq(end(&rows), "NAME      COUNT  PER SECOND  LONGEST     PLACE  FILE\n"
+	cr_assert_str_eq(end(&rows), "EVENT     COUNT  PER SECOND  LONGEST     PLACE  FILE\n"
 				     "db:query     12         2.5  1.50 us  0x401000  a.c\n"
 				     "x             3         2.5        -         -  -\n");
 }
@@ -77,8 +77,8 @@ Test(render, text_hides_columns_without_values)
 	put(&rows, "x", 3, 0, NULL);
 	rows_close(&rows);
 	cr_assert_str_eq(end(&rows), "Events\n"
-				     "NAME  COUNT  PER SECOND  SHARE\n"
-				     "x         3         2.5  50.0%\n");
+				     "EVENT  COUNT  PER SECOND  SHARE\n"
+				     "x          3         2.5  50.0%\n");
 }
 
 Test(render, text_names_rows_left_out_and_tables_without_rows)
@@ -98,8 +98,8 @@ Test(render, text_names_rows_left_out_and_tables_without_rows)
 	rows_close(&rows);
 	cr_assert_str_eq(end(&rows), "no events\n"
 				     "\n"
-				     "NAME  COUNT\n"
-				     "x         1\n"
+				     "EVENT  COUNT\n"
+				     "x          1\n"
 				     "-- 2 more: --json lists all\n");
 }
 
@@ -134,9 +134,9 @@ Test(render, json_puts_records_and_tables_into_one_object)
 	cr_assert_str_eq(
 		end(&rows),
 		"{\"name\":\"all\",\"count\":-1,\"per_second\":null,\"longest_ns\":null,"
-		"\"share_percent\":true,\"place\":null,\"file\":null,\"event\":[\n"
+		"\"share_percent\":true,\"place\":null,\"file\":null,\"event\":["
 		"{\"name\":\"a\\\"\\n\\u001b\\ufffd\",\"count\":1,\"per_second\":2.5,\"longest_ns\":2000,"
-		"\"share_percent\":50,\"place\":\"0x401000\",\"file\":\"b.c\"},\n"
+		"\"share_percent\":50,\"place\":\"0x401000\",\"file\":\"b.c\"},"
 		"{\"name\":\"b\",\"count\":2,\"per_second\":2.5,\"longest_ns\":0,"
 		"\"share_percent\":50,\"place\":null,\"file\":null}]}\n");
 }

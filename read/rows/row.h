@@ -19,19 +19,21 @@ enum row_unit {
 	ROW_PLAIN,
 	ROW_COUNT,
 	ROW_NS,	   /* a duration; text has the fitting unit: "1.23 ms" */
-	ROW_TIME,  /* ns of the wall clock; text has the time of day */
+	ROW_TIME,  /* ns of the wall clock; text has date and time */
 	ROW_SINCE, /* ns since the trace's begin; text has seconds: "0.000001234" */
 	ROW_BYTES, /* text has the fitting unit: "1.5 KiB" */
 	ROW_SHARE, /* percent */
 };
 
 enum row_flag {
-	ROW_DETAIL = 1, /* for programs: text tables leave the column out */
-	ROW_QUIET = 2,	/* text has '-' for 0, and leaves a column out that has nothing else */
+	ROW_DETAIL = 1,	  /* for programs: text tables leave the column out */
+	ROW_QUIET = 2,	  /* text has '-' for 0, and leaves a column out that has nothing else */
+	ROW_FOR_TEXT = 4, /* in text alone: other columns have it in parts */
 };
 
 struct row_column {
-	const char *name; /* in lower case, "per_second"; its title in text is "PER SECOND" */
+	/* in lower case, "per_second"; its title in text is "PER SECOND", of "name" the table's name */
+	const char *name;
 	enum row_type type;
 	enum row_unit unit;
 	unsigned int flags;  /* of enum row_flag */
@@ -53,6 +55,7 @@ struct row_table {
 /* A value in a row. Text is borrowed until the next row. */
 struct row_value {
 	enum row_type type; /* of the column, or ROW_NULL */
+	enum row_unit unit; /* for text, where rows differ; 0: the column's */
 	union {
 		uint64_t u64; /* also of an address and a bool */
 		int64_t s64;
@@ -77,44 +80,51 @@ struct row_cursor {
 
 static inline struct row_value row_null(void)
 {
-	return (struct row_value){ ROW_NULL, { 0 } };
+	return (struct row_value){ ROW_NULL, ROW_PLAIN, { 0 } };
 }
 
 static inline struct row_value row_u64(uint64_t value)
 {
-	return (struct row_value){ ROW_U64, { .u64 = value } };
+	return (struct row_value){ ROW_U64, ROW_PLAIN, { .u64 = value } };
 }
 
 static inline struct row_value row_s64(int64_t value)
 {
-	return (struct row_value){ ROW_S64, { .s64 = value } };
+	return (struct row_value){ ROW_S64, ROW_PLAIN, { .s64 = value } };
 }
 
 static inline struct row_value row_bool(int value)
 {
-	return (struct row_value){ ROW_BOOL, { .u64 = value != 0 } };
+	return (struct row_value){ ROW_BOOL, ROW_PLAIN, { .u64 = value != 0 } };
 }
 
 static inline struct row_value row_double(double value)
 {
-	return (struct row_value){ ROW_DOUBLE, { .real = value } };
+	return (struct row_value){ ROW_DOUBLE, ROW_PLAIN, { .real = value } };
 }
 
 static inline struct row_value row_address(uint64_t value)
 {
-	return (struct row_value){ ROW_ADDRESS, { .u64 = value } };
+	return (struct row_value){ ROW_ADDRESS, ROW_PLAIN, { .u64 = value } };
 }
 
 /* NULL becomes null. */
 static inline struct row_value row_text(const char *text)
 {
-	return text ? (struct row_value){ ROW_TEXT, { .text = text } } : row_null();
+	return text ? (struct row_value){ ROW_TEXT, ROW_PLAIN, { .text = text } } : row_null();
 }
 
 /* "" becomes null too. */
 static inline struct row_value row_words(const char *text)
 {
 	return row_text(text && *text ? text : NULL);
+}
+
+/* The same value; text shows it in that unit. */
+static inline struct row_value row_in(struct row_value value, enum row_unit unit)
+{
+	value.unit = unit;
+	return value;
 }
 
 /* A number that is unknown at 0. */

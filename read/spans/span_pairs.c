@@ -40,13 +40,47 @@ static void leave(struct span_pairs *pairs, const struct span_half *half)
 		span->unfinished++;
 }
 
+struct span_half *span_stack_push(struct span_stack *stack, uint32_t span)
+{
+	struct span_half *half;
+
+	if (array_grow(&stack->all, &stack->room, stack->count + 1ul, sizeof(*stack->all)))
+		return NULL;
+	half = &stack->all[stack->count++];
+	half->span = span;
+	half->is_end = 0;
+	return half;
+}
+
+struct span_half *span_stack_find(const struct span_stack *stack, uint32_t span)
+{
+	uint32_t place = stack->count;
+
+	while (place && stack->all[place - 1].span != span)
+		place--;
+	return place ? &stack->all[place - 1] : NULL;
+}
+
+void span_stack_remove(struct span_stack *stack, struct span_half *half)
+{
+	size_t behind = (size_t)(stack->all + stack->count - (half + 1));
+
+	memmove(half, half + 1, behind * sizeof(*half));
+	stack->count--;
+}
+
+void span_stack_remove_oldest(struct span_stack *stack, uint32_t count)
+{
+	stack->count -= count;
+	if (count && stack->count)
+		memmove(stack->all, stack->all + count, stack->count * sizeof(*stack->all));
+}
+
 static void leave_oldest(struct span_pairs *pairs, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
-		leave(pairs, &pairs->open[i]);
-	pairs->open_count -= count;
-	if (pairs->open_count)
-		memmove(pairs->open, pairs->open + count, pairs->open_count * sizeof(*pairs->open));
+		leave(pairs, &pairs->open.all[i]);
+	span_stack_remove_oldest(&pairs->open, count);
 }
 
 void span_pairs_begin(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
@@ -55,16 +89,13 @@ void span_pairs_begin(struct span_pairs *pairs, uint32_t span, const struct span
 	struct span_half *open;
 
 	/* spans that never end, left by longjmp for example, accumulate */
-	if (pairs->open_count == OPEN_MAX)
+	if (pairs->open.count == OPEN_MAX)
 		leave_oldest(pairs, OPEN_MAX / 2);
-	if (array_grow(&pairs->open, &pairs->open_room, pairs->open_count + 1,
-		       sizeof(*pairs->open))) {
+	open = span_stack_push(&pairs->open, span);
+	if (!open) {
 		pairs->all[span].unfinished++;
 		return;
 	}
-	open = &pairs->open[pairs->open_count++];
-	open->span = span;
-	open->is_end = 0;
 	open->ticks = ticks;
 	open->costs = costs;
 	span_costs_take(costs, end, open->values);
@@ -73,25 +104,19 @@ void span_pairs_begin(struct span_pairs *pairs, uint32_t span, const struct span
 void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
 		    uint64_t ticks, const uint8_t *end)
 {
-	uint32_t place = pairs->open_count;
-	struct span_half *open;
+	struct span_half *open = span_stack_find(&pairs->open, span);
 
-	while (place && pairs->open[place - 1].span != span)
-		place--;
-	if (!place) {
+	if (!open) {
 		struct span_half half = { span, 1, ticks, costs, { 0 } };
 
 		span_costs_take(costs, end, half.values);
 		leave(pairs, &half);
 		return;
 	}
-	open = &pairs->open[place - 1];
 	ticks -= open->ticks;
 	if (pairs->all[span].cost_count)
 		span_costs_add(&pairs->all[span], open->costs, open->values, costs, end);
-	/* Those within it may end later: spans may cross. */
-	memmove(open, open + 1, (pairs->open_count - place) * sizeof(*open));
-	pairs->open_count--;
+	span_stack_remove(&pairs->open, open);
 	measured(&pairs->all[span], ticks);
 }
 
@@ -102,7 +127,7 @@ void span_pairs_stream(struct span_pairs *pairs)
 
 void span_pairs_stream_end(struct span_pairs *pairs)
 {
-	leave_oldest(pairs, pairs->open_count);
+	leave_oldest(pairs, pairs->open.count);
 }
 
 static int by_time(const void *left, const void *right)
@@ -133,13 +158,13 @@ void span_pairs_thread(struct span_pairs *pairs, int has_many)
 
 void span_pairs_forget(struct span_pairs *pairs)
 {
-	for (uint32_t i = 0; i < pairs->open_count; i++)
-		pairs->all[pairs->open[i].span].unfinished++;
-	pairs->open_count = 0;
+	for (uint32_t i = 0; i < pairs->open.count; i++)
+		pairs->all[pairs->open.all[i].span].unfinished++;
+	pairs->open.count = 0;
 }
 
 void span_pairs_release(struct span_pairs *pairs)
 {
-	free(pairs->open);
+	free(pairs->open.all);
 	free(pairs->alone);
 }

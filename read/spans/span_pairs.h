@@ -17,15 +17,27 @@ struct span_half {
 	int is_end;
 	uint64_t ticks;
 	const struct span_costs *costs;
-	uint64_t values[SUMMARY_COSTS_MAX];
+	uint64_t values[SUMMARY_COSTS_MAX]; /* of the counts; or the times by state */
 };
+
+/* The begins in one stream whose ends have not come; the innermost is last. Zeroed: none. */
+struct span_stack {
+	struct span_half *all;
+	uint32_t count;
+	size_t room;
+};
+
+/* Room for one more, which the caller fills. NULL: no memory. */
+struct span_half *span_stack_push(struct span_stack *stack, uint32_t span);
+/* The innermost begin of that span; NULL: there is none. Spans within it may end later. */
+struct span_half *span_stack_find(const struct span_stack *stack, uint32_t span);
+void span_stack_remove(struct span_stack *stack, struct span_half *half);
+void span_stack_remove_oldest(struct span_stack *stack, uint32_t count);
 
 /* Zeroed but for `all`. */
 struct span_pairs {
 	struct summary_span *all;
-	struct span_half *open; /* of the stream being read; the innermost is last */
-	uint32_t open_count;
-	size_t open_room;
+	struct span_stack open;	 /* of the stream being read */
 	struct span_half *alone; /* of the thread, whose other halves may be in its other streams */
 	size_t alone_count, alone_room;
 	size_t alone_end; /* the stream being read may have some up to here */

@@ -2,7 +2,7 @@
 #include "read/states/switches.h"
 
 #include "base/array.h"
-#include "read/pass/merge.h"
+#include "read/spans/span_pairs.h"
 #include "trace/process_numbers.h"
 
 #include <errno.h>
@@ -20,11 +20,6 @@ struct role {
 	uint32_t span; /* in the summary's spans[] */
 };
 
-struct open_span {
-	uint32_t span;
-	uint64_t ns[THREAD_TIMES];
-};
-
 /* A CPU's stream. */
 struct cpu_stream {
 	uint64_t last_ns; /* of its event before; 0: none */
@@ -38,22 +33,16 @@ struct loss {
 	int is_wakes; /* wakes alone */
 };
 
-/* The spans of a stream that are open. */
-struct open_spans {
-	struct open_span *all;
-	size_t count, room;
-	uint64_t damages; /* those known when the last one began */
-};
-
-struct pass {
+struct switches_reading {
 	struct switches *switches;
 	struct trace_reader *reader;
 	struct role **roles;	    /* for each process, by class index */
-	struct open_spans *streams; /* by the place in the reader's streams[] */
+	struct span_stack *streams; /* by the place in the reader's streams[] */
 	struct cpu_stream *cpus;    /* likewise */
 	struct loss *losses;	    /* by from_ns */
 	size_t loss_count, loss_room, losses_told;
 	uint64_t open_count;
+	uint64_t end_ns; /* of the trace */
 	struct process_numbers numbers;
 };
 
@@ -109,16 +98,16 @@ int switches_has(const struct trace_reader *reader)
 	return 0;
 }
 
-static void kernel_roles_make(struct pass *pass, uint32_t process)
+static void kernel_roles_make(struct switches_reading *reading, uint32_t process)
 {
-	const struct trace_schema *schema = pass->reader->meta.processes[process].schema;
+	const struct trace_schema *schema = reading->reader->meta.processes[process].schema;
 
 	for (uint32_t i = 0; i < schema->count; i++) {
 		const struct kernel_event *event = kernel_event_of(schema->classes[i]);
 
 		if (event)
-			pass->roles[process][i] = (struct role){ .kind = event->kind,
-								 .event = event->event };
+			reading->roles[process][i] = (struct role){ .kind = event->kind,
+								    .event = event->event };
 	}
 }
 
@@ -149,10 +138,11 @@ static uint32_t span_of(const struct summary *summary, const struct trace_class 
 	return summary->span_count;
 }
 
-static void span_roles_make(struct pass *pass, uint32_t number, const struct summary *summary)
+static void span_roles_make(struct switches_reading *reading, uint32_t number,
+			    const struct summary *summary)
 {
-	const struct fact_process *process = &pass->reader->meta.processes[number];
-	uint64_t hz = pass->reader->meta.clocks[process->clock].ticks_hz;
+	const struct fact_process *process = &reading->reader->meta.processes[number];
+	uint64_t hz = reading->reader->meta.clocks[process->clock].ticks_hz;
 
 	for (uint32_t i = 0; i < process->schema->count; i++) {
 		const struct trace_class *class = process->schema->classes[i];
@@ -162,7 +152,7 @@ static void span_roles_make(struct pass *pass, uint32_t number, const struct sum
 			continue;
 		span = span_of(summary, class, hz);
 		if (span < summary->span_count)
-			pass->roles[number][i] = (struct role){
+			reading->roles[number][i] = (struct role){
 				.kind = class->kind == 'b' ? ROLE_BEGIN : ROLE_END, .span = span
 			};
 	}
@@ -178,102 +168,98 @@ static int has_roles(const struct role *roles, uint32_t count)
 }
 
 /* Processes without any have none. */
-static int roles_make(struct pass *pass, const struct summary *summary)
+static int roles_make(struct switches_reading *reading, const struct summary *summary)
 {
-	const struct facts *meta = &pass->reader->meta;
+	const struct facts *meta = &reading->reader->meta;
 
-	pass->roles = calloc((size_t)meta->process_count + 1, sizeof(*pass->roles));
-	for (uint32_t i = 0; pass->roles && i < meta->process_count; i++) {
+	reading->roles = calloc((size_t)meta->process_count + 1, sizeof(*reading->roles));
+	for (uint32_t i = 0; reading->roles && i < meta->process_count; i++) {
 		uint32_t count = meta->processes[i].schema ? meta->processes[i].schema->count : 0;
 
 		if (!count)
 			continue;
-		pass->roles[i] = calloc(count, sizeof(struct role));
-		if (!pass->roles[i])
+		reading->roles[i] = calloc(count, sizeof(struct role));
+		if (!reading->roles[i])
 			return -ENOMEM;
 		if (meta->processes[i].is_kernel)
-			kernel_roles_make(pass, i);
+			kernel_roles_make(reading, i);
 		else
-			span_roles_make(pass, i, summary);
-		if (!has_roles(pass->roles[i], count)) {
-			free(pass->roles[i]);
-			pass->roles[i] = NULL;
+			span_roles_make(reading, i, summary);
+		if (!has_roles(reading->roles[i], count)) {
+			free(reading->roles[i]);
+			reading->roles[i] = NULL;
 		}
 	}
-	return pass->roles ? 0 : -ENOMEM;
+	return reading->roles ? 0 : -ENOMEM;
 }
 
 /* ---- spans ---- */
 
-static void spans_forget(struct pass *pass, struct open_spans *spans, size_t oldest)
+static void spans_forget(struct switches_reading *reading, struct span_stack *spans,
+			 uint32_t oldest)
 {
-	if (!oldest)
-		return;
-	spans->count -= oldest;
-	pass->open_count -= oldest;
-	memmove(spans->all, spans->all + oldest, spans->count * sizeof(*spans->all));
+	span_stack_remove_oldest(spans, oldest);
+	reading->open_count -= oldest;
 }
 
-static int span_begin(struct pass *pass, struct open_spans *spans, uint32_t span,
+static int span_begin(struct switches_reading *reading, struct span_stack *spans, uint32_t span,
 		      const uint64_t ns[THREAD_TIMES])
 {
-	struct open_span *open;
+	struct span_half *open;
 
-	if (pass->open_count >= OPEN_SPANS_MAX)
-		spans_forget(pass, spans, (spans->count + 1) / 2);
-	if (array_grow(&spans->all, &spans->room, spans->count + 1, sizeof(*spans->all)))
+	if (reading->open_count >= OPEN_SPANS_MAX)
+		spans_forget(reading, spans, (spans->count + 1) / 2);
+	open = span_stack_push(spans, span);
+	if (!open)
 		return -ENOMEM;
-	open = &spans->all[spans->count++];
-	pass->open_count++;
-	open->span = span;
-	memcpy(open->ns, ns, sizeof(open->ns));
+	reading->open_count++;
+	memcpy(open->values, ns, THREAD_TIMES * sizeof(*ns));
 	return 0;
 }
 
-static void span_end(struct pass *pass, struct open_spans *spans, uint32_t span,
+static void span_end(struct switches_reading *reading, struct span_stack *spans, uint32_t span,
 		     const uint64_t ns[THREAD_TIMES])
 {
-	struct switch_span *sum = &pass->switches->spans[span];
-	size_t place = spans->count;
+	struct switch_span *sum = &reading->switches->spans[span];
+	struct span_half *open = span_stack_find(spans, span);
 
-	while (place && spans->all[place - 1].span != span)
-		place--;
-	if (!place)
+	if (!open)
 		return;
 	/* a clock may have been a little before the other's at one of the two */
 	for (int i = 0; i < THREAD_TIMES; i++)
-		if (ns[i] > spans->all[place - 1].ns[i])
-			sum->ns[i] += ns[i] - spans->all[place - 1].ns[i];
+		if (ns[i] > open->values[i])
+			sum->ns[i] += ns[i] - open->values[i];
 	sum->count++;
-	memmove(&spans->all[place - 1], &spans->all[place],
-		(spans->count - place) * sizeof(*spans->all));
-	spans->count--;
-	pass->open_count--;
+	span_stack_remove(spans, open);
+	reading->open_count--;
 }
 
-static int span_add(struct pass *pass, const struct role *role, const struct merge_event *event)
+static int span_add(struct switches_reading *reading, const struct role *role,
+		    const struct merge_event *event)
 {
-	struct open_spans *spans = &pass->streams[event->stream - pass->reader->streams];
+	struct span_stack *spans = &reading->streams[event->stream - reading->reader->streams];
 	uint64_t ns[THREAD_TIMES];
-	int err = thread_states_times(&pass->switches->states, event->pid, event->tid, event->ns,
-				      ns);
+	int err;
 
 	/* an end may be in what was lost, or in what could not be read */
-	if (event->lost || event->missing_packets || spans->damages != pass->reader->damages_ever)
-		spans_forget(pass, spans, spans->count);
-	spans->damages = pass->reader->damages_ever;
+	if (pass_is_gap(event))
+		spans_forget(reading, spans, spans->count);
+	if (!role || !role->kind)
+		return 0;
+	err = thread_states_times(&reading->switches->states, event->pid, event->tid, event->ns,
+				  ns);
 	if (err)
 		return err;
 	if (role->kind == ROLE_BEGIN)
-		return span_begin(pass, spans, role->span, ns);
-	span_end(pass, spans, role->span, ns);
+		return span_begin(reading, spans, role->span, ns);
+	span_end(reading, spans, role->span, ns);
 	return 0;
 }
 
 /* ---- the kernel's events ---- */
 
-static struct thread_event thread_event_of(const struct pass *pass, const struct role *role,
-					   const struct merge_event *event)
+static struct thread_event thread_event_of(const struct switches_reading *reading,
+					   const struct role *role, const struct merge_event *event)
 {
 	const uint8_t *at = event->fields + THREAD_BYTES;
 	struct thread_event made = { .kind = (enum thread_event_kind)role->event,
@@ -288,7 +274,8 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
 		made.letter = (char)at[1];
 		made.place = load_u64(at + 2);
 		if (made.place)
-			made.image = process_number_at(&pass->numbers, event->pid, event->ns, NULL);
+			made.image = process_number_at(&reading->numbers, event->pid, event->ns,
+						       NULL);
 		break;
 	case THREAD_WOKEN:
 		made.waker_pid = load_u32(at);
@@ -311,10 +298,11 @@ static struct thread_event thread_event_of(const struct pass *pass, const struct
  * Keep what was lost before an event. The losses are later than the stream's event before: a CPU
  * may have other streams. Returns 0 or -ENOMEM.
  */
-static int loss_keep(struct pass *pass, const struct role *role, const struct merge_event *event)
+static int loss_keep(struct switches_reading *reading, const struct role *role,
+		     const struct merge_event *event)
 {
-	struct cpu_stream *cpu = &pass->cpus[event->stream - pass->reader->streams];
-	uint64_t from_ns = cpu->last_ns ? cpu->last_ns : pass->switches->states.begin_ns;
+	struct cpu_stream *cpu = &reading->cpus[event->stream - reading->reader->streams];
+	uint64_t from_ns = cpu->last_ns ? cpu->last_ns : reading->switches->states.begin_ns;
 	uint64_t lost = role && role->kind == ROLE_LOST ? load_u64(event->fields + THREAD_BYTES)
 							: 0;
 	uint64_t known;
@@ -327,9 +315,10 @@ static int loss_keep(struct pass *pass, const struct role *role, const struct me
 	lost += event->lost - known + event->missing_packets;
 	if (!lost)
 		return 0;
-	if (array_grow(&pass->losses, &pass->loss_room, pass->loss_count + 1, sizeof(struct loss)))
+	if (array_grow(&reading->losses, &reading->loss_room, reading->loss_count + 1,
+		       sizeof(struct loss)))
 		return -ENOMEM;
-	pass->losses[pass->loss_count++] = (struct loss){
+	reading->losses[reading->loss_count++] = (struct loss){
 		.from_ns = from_ns,
 		.to_ns = event->ns,
 		.events = lost,
@@ -340,14 +329,14 @@ static int loss_keep(struct pass *pass, const struct role *role, const struct me
 }
 
 /* The losses that begin before `ns`. Returns 0 or -ENOMEM. */
-static int losses_tell(struct pass *pass, uint64_t ns)
+static int losses_tell(struct switches_reading *reading, uint64_t ns)
 {
-	struct thread_states *states = &pass->switches->states;
+	struct thread_states *states = &reading->switches->states;
 	int err = 0;
 
-	while (!err && pass->losses_told < pass->loss_count &&
-	       pass->losses[pass->losses_told].from_ns < ns) {
-		const struct loss *loss = &pass->losses[pass->losses_told++];
+	while (!err && reading->losses_told < reading->loss_count &&
+	       reading->losses[reading->losses_told].from_ns < ns) {
+		const struct loss *loss = &reading->losses[reading->losses_told++];
 
 		if (loss->is_wakes)
 			thread_states_lost_wakes(states, loss->from_ns, loss->to_ns, loss->events);
@@ -358,33 +347,38 @@ static int losses_tell(struct pass *pass, uint64_t ns)
 	return err;
 }
 
-static int kernel_add(struct pass *pass, const struct role *role, const struct merge_event *event)
+static int kernel_add(struct switches_reading *reading, const struct role *role,
+		      const struct merge_event *event)
 {
 	struct thread_event made;
 
 	if (!role || role->kind != ROLE_KERNEL)
 		return 0;
-	made = thread_event_of(pass, role, event);
-	return thread_states_add(&pass->switches->states, &made);
+	made = thread_event_of(reading, role, event);
+	return thread_states_add(&reading->switches->states, &made);
 }
 
 /* ---- the trace ---- */
 
-static int is_wanted(const struct trace_stream *stream, void *data)
-{
-	const struct pass *pass = data;
-
-	return pass->roles[stream->process] != NULL;
-}
-
 static int is_wanted_cpu(const struct trace_stream *stream, void *data)
 {
-	return stream->is_of_cpu && is_wanted(stream, data);
+	const struct switches_reading *reading = data;
+
+	return stream->is_of_cpu && reading->roles[stream->process] != NULL;
 }
 
-static const struct role *role_of(const struct pass *pass, const struct merge_event *event)
+static int switches_want(const struct pass_observer *observer, uint32_t process,
+			 const struct trace_class *class)
 {
-	return event->class ? &pass->roles[event->stream->process][event->class->index] : NULL;
+	const struct role *roles = ((const struct switches *)observer)->reading->roles[process];
+
+	return roles && roles[class->index].kind;
+}
+
+static const struct role *role_of(const struct switches_reading *reading,
+				  const struct merge_event *event)
+{
+	return event->class ? &reading->roles[event->stream->process][event->class->index] : NULL;
 }
 
 static int loss_order(const void *a, const void *b)
@@ -398,41 +392,32 @@ static int loss_order(const void *a, const void *b)
  * A CPU's stream says what it lost when it has room again. What other streams have meanwhile must
  * be read as beside a loss, so losses are found first.
  */
-static int losses_read(struct pass *pass)
+static int losses_read(struct switches_reading *reading)
 {
 	struct merge_event event;
 	struct merge *merge;
-	int err = merge_open(&merge, pass->reader, 0, is_wanted_cpu, pass);
+	int err = merge_open(&merge, reading->reader, 0, is_wanted_cpu, reading);
 
 	if (err)
 		return err;
 	while (!err && (err = merge_next(merge, &event)) > 0)
-		err = loss_keep(pass, role_of(pass, &event), &event);
+		err = loss_keep(reading, role_of(reading, &event), &event);
 	merge_close(merge);
-	if (pass->loss_count)
-		qsort(pass->losses, pass->loss_count, sizeof(struct loss), loss_order);
+	if (reading->loss_count)
+		qsort(reading->losses, reading->loss_count, sizeof(struct loss), loss_order);
 	return err;
 }
 
-static int events_read(struct pass *pass)
+static int switches_take(struct pass_observer *observer, const struct merge_event *event)
 {
-	struct merge_event event;
-	struct merge *merge;
-	int err = merge_open(&merge, pass->reader, 0, is_wanted, pass);
+	struct switches_reading *reading = ((struct switches *)observer)->reading;
+	const struct role *role = role_of(reading, event);
+	int err = losses_tell(reading, event->ns);
 
 	if (err)
 		return err;
-	while (!err && (err = merge_next(merge, &event)) > 0) {
-		const struct role *role = role_of(pass, &event);
-
-		err = losses_tell(pass, event.ns);
-		if (!err && event.stream->is_of_cpu)
-			err = kernel_add(pass, role, &event);
-		else if (!err && role && role->kind)
-			err = span_add(pass, role, &event);
-	}
-	merge_close(merge);
-	return err ? err : losses_tell(pass, UINT64_MAX);
+	return event->stream->is_of_cpu ? kernel_add(reading, role, event)
+					: span_add(reading, role, event);
 }
 
 /* When the first packet of a CPU began, and when the last packet of all ended. */
@@ -454,50 +439,69 @@ static void times_find(const struct trace_reader *reader, uint64_t *begin_ns, ui
 	}
 }
 
-static void pass_release(struct pass *pass)
+static void reading_free(struct switches_reading *reading)
 {
-	for (uint32_t i = 0; pass->roles && i < pass->reader->meta.process_count; i++)
-		free(pass->roles[i]);
-	for (uint32_t i = 0; pass->streams && i < pass->reader->stream_count; i++)
-		free(pass->streams[i].all);
-	free(pass->roles);
-	free(pass->streams);
-	free(pass->cpus);
-	free(pass->losses);
-	process_numbers_release(&pass->numbers);
+	for (uint32_t i = 0; reading->roles && i < reading->reader->meta.process_count; i++)
+		free(reading->roles[i]);
+	for (uint32_t i = 0; reading->streams && i < reading->reader->stream_count; i++)
+		free(reading->streams[i].all);
+	free(reading->roles);
+	free(reading->streams);
+	free(reading->cpus);
+	free(reading->losses);
+	process_numbers_release(&reading->numbers);
+	free(reading);
+}
+
+int switches_open(struct switches *switches, struct trace_reader *reader,
+		  const struct summary *summary)
+{
+	struct switches_reading *reading = calloc(1, sizeof(*reading));
+	uint64_t begin_ns;
+	int err;
+
+	*switches = (struct switches){ .observer = { switches_want, switches_take },
+				       .reading = reading };
+	if (!reading)
+		return -ENOMEM;
+	reading->switches = switches;
+	reading->reader = reader;
+	times_find(reader, &begin_ns, &reading->end_ns);
+	thread_states_init(&switches->states, begin_ns);
+	switches->spans = calloc((size_t)summary->span_count + 1, sizeof(*switches->spans));
+	reading->streams = calloc((size_t)reader->stream_count + 1, sizeof(*reading->streams));
+	reading->cpus = calloc((size_t)reader->stream_count + 1, sizeof(*reading->cpus));
+	err = switches->spans && reading->streams && reading->cpus
+		      ? process_numbers_make(&reading->numbers, reader)
+		      : -ENOMEM;
+	if (!err)
+		err = roles_make(reading, summary);
+	return err ? err : losses_read(reading);
+}
+
+int switches_finish(struct switches *switches)
+{
+	int err = losses_tell(switches->reading, UINT64_MAX);
+
+	return err ? err : thread_states_finish(&switches->states, switches->reading->end_ns);
 }
 
 int switches_read(struct switches *switches, struct trace_reader *reader,
 		  const struct summary *summary)
 {
-	struct pass pass = { .switches = switches, .reader = reader };
-	uint64_t begin_ns, end_ns;
-	int err;
+	struct pass_observer *observer = &switches->observer;
+	int err = switches_open(switches, reader, summary);
 
-	*switches = (struct switches){ 0 };
-	times_find(reader, &begin_ns, &end_ns);
-	thread_states_init(&switches->states, begin_ns);
-	switches->spans = calloc((size_t)summary->span_count + 1, sizeof(*switches->spans));
-	pass.streams = calloc((size_t)reader->stream_count + 1, sizeof(*pass.streams));
-	pass.cpus = calloc((size_t)reader->stream_count + 1, sizeof(*pass.cpus));
-	err = switches->spans && pass.streams && pass.cpus
-		      ? process_numbers_make(&pass.numbers, reader)
-		      : -ENOMEM;
 	if (!err)
-		err = roles_make(&pass, summary);
-	if (!err)
-		err = losses_read(&pass);
-	if (!err)
-		err = events_read(&pass);
-	if (!err)
-		err = thread_states_finish(&switches->states, end_ns);
-	pass_release(&pass);
-	return err;
+		err = pass_read(reader, &observer, 1);
+	return err ? err : switches_finish(switches);
 }
 
 void switches_release(struct switches *switches)
 {
 	thread_states_release(&switches->states);
 	free(switches->spans);
+	if (switches->reading)
+		reading_free(switches->reading);
 	*switches = (struct switches){ 0 };
 }

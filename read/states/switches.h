@@ -6,6 +6,7 @@
 #ifndef READ_STATES_SWITCHES_H
 #define READ_STATES_SWITCHES_H
 
+#include "read/pass/pass.h"
 #include "read/pass/summary.h"
 #include "read/states/thread_states.h"
 
@@ -16,17 +17,26 @@ struct switch_span {
 };
 
 struct switches {
+	struct pass_observer observer;
 	struct thread_states states;
 	struct switch_span *spans; /* by the place in the summary's spans[] */
+	struct switches_reading *reading;
 };
 
 /* Whether the trace declares switches. */
 int switches_has(const struct trace_reader *reader);
 
 /*
- * Read them. `summary` is the trace's, made with another reader: each counts damage for itself.
- * Returns 0 or an error. Release also after an error.
+ * Begin to observe a pass over the trace. `summary` is the trace's. Returns 0 or an error. Release
+ * also after an error.
  */
+int switches_open(struct switches *switches, struct trace_reader *reader,
+		  const struct summary *summary);
+
+/* The pass is over. 0 or -ENOMEM. */
+int switches_finish(struct switches *switches);
+
+/* The same with a pass of its own. */
 int switches_read(struct switches *switches, struct trace_reader *reader,
 		  const struct summary *summary);
 void switches_release(struct switches *switches);

@@ -13,7 +13,7 @@
 #define CHILD 20
 
 enum { DEPART, ARRIVE, WAKE, RUNNABLE, LOST, OTHER, CLASSES };
-enum { QUERY_BEGIN, QUERY_END, STEP_BEGIN, STEP_END };
+enum { QUERY_BEGIN, QUERY_END, STEP_BEGIN, STEP_END, POINT };
 
 static char dir[64];
 static struct trace_writer *writer;
@@ -66,6 +66,7 @@ static void begin_trace(void)
 	trace_event_add(writer, 0, QUERY_END, SAMPLE_TYPES(0), "ej\ndb\nquery\na.c\n2\n");
 	trace_event_add(writer, 0, STEP_BEGIN, SAMPLE_TYPES(0), "bj\ndb\nquery2\na.c\n1\n");
 	trace_event_add(writer, 0, STEP_END, SAMPLE_TYPES(0), "ej\ndb\nquery2\na.c\n2\n");
+	trace_event_add(writer, 0, POINT, SAMPLE_TYPES(0), "mj\ndb\npoint\na.c\n3\n");
 	for (uint32_t i = 0; i < CLASSES; i++)
 		cr_assert_eq(trace_event_add(writer, 1, i, classes[i].types, classes[i].text), 0);
 	trace_clock_set(writer, 1000000000, 0, BASE_NS);
@@ -219,6 +220,20 @@ Test(switches, spans_across_losses_of_markers_are_left_out)
 	read_trace();
 	cr_expect_eq(span("db:query")->count, 1);
 	expect_times(span("db:query")->ns, 10, 20, 0, 0);
+	end_trace();
+}
+
+Test(switches, spans_across_losses_before_another_event_are_left_out)
+{
+	begin_trace();
+	put_switches();
+	mark(QUERY_BEGIN, 150);
+	end_packet(&own, 0);
+	own.head.discarded = 2;
+	mark(POINT, 405);
+	mark(QUERY_END, 440);
+	read_trace();
+	cr_expect_eq(span("db:query")->count, 0);
 	end_trace();
 }
 

@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/report.h"
+
+#include "abi/cost.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define BAR_WIDTH 40
+#define ROWS_SHOWN 20 /* of a table without an option for it */
+
+/* ---- a span's histogram ---- */
+
+double report_ns(const struct summary_span *span, uint64_t ticks)
+{
+	return (double)ticks * 1e9 / (double)span->ticks_hz;
+}
+
+/* The next bound after 1, 2, 5, 10, ...; or only after 1, 10, ... */
+static uint64_t next_bound(uint64_t bound, int coarse)
+{
+	uint64_t power = 1;
+
+	while (power <= bound / 10)
+		power *= 10;
+	if (coarse || bound / power >= 5)
+		return power * 10;
+	return bound / power >= 2 ? power * 5 : power * 2;
+}
+
+static int fill_rows(const struct summary_span *span, struct report_row *rows, int room, int coarse)
+{
+	double per_ns = (double)span->ticks_hz / 1e9;
+	uint64_t min = (uint64_t)report_ns(span, span->times->min);
+	uint64_t max = (uint64_t)report_ns(span, span->times->max);
+	uint64_t low = 1, high, low_ticks = 0;
+	int count = 0;
+
+	while ((high = next_bound(low, coarse)) <= min)
+		low = high;
+	for (; low <= max || !count; low = high) {
+		int last;
+		uint64_t high_ticks;
+
+		if (count == room)
+			return 0;
+		high = next_bound(low, coarse);
+		last = high > max;
+		high_ticks = last ? UINT64_MAX : (uint64_t)((double)high * per_ns);
+		rows[count++] = (struct report_row){ low == 1 ? 0 : low, high,
+						     histogram_between(span->times, low_ticks,
+								       high_ticks) };
+		low_ticks = high_ticks;
+	}
+	return count;
+}
+
+int report_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX])
+{
+	int count;
+
+	if (!span->times->count)
+		return 0;
+	count = fill_rows(span, rows, REPORT_ROWS_FINE, 0);
+	return count ? count : fill_rows(span, rows, REPORT_ROWS_MAX, 1);
+}
+
+/* ---- the trace ---- */
+
+static const struct row_column trace_columns[] = {
+	{ "trace", ROW_TEXT, ROW_PLAIN, 0, "the folder" },
+	{ "host", ROW_TEXT, ROW_PLAIN, 0, "the machine that recorded it" },
+	{ "live", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is still being written" },
+	{ "begin", ROW_U64, ROW_TIME, 0, "of the first packet" },
+	{ "end", ROW_U64, ROW_TIME, ROW_DETAIL, "of the last packet" },
+	{ "duration", ROW_U64, ROW_NS, 0, "between the two" },
+	{ "length", ROW_U64, ROW_NS, 0,
+	  "how long the recording took; null where its recorder was killed" },
+	{ "size", ROW_U64, ROW_BYTES, 0, "of its files" },
+	{ "streams", ROW_U64, ROW_COUNT, 0, "of packets" },
+	{ "threads", ROW_U64, ROW_COUNT, 0, "that recorded an event, or that one is about" },
+	{ "recorded", ROW_U64, ROW_COUNT, 0, "events" },
+	{ "discarded", ROW_U64, ROW_COUNT, ROW_DETAIL, "events that were lost" },
+	{ "missing_packets", ROW_U64, ROW_COUNT, ROW_DETAIL, "that should be there" },
+	{ "ended", ROW_BOOL, ROW_PLAIN, ROW_DETAIL,
+	  "false where its recorder was killed; null without an index" },
+	{ "in_memory", ROW_TEXT, ROW_PLAIN, ROW_DETAIL,
+	  "events or branches that were in memory alone until the recording ended" },
+	{ "write_error", ROW_TEXT, ROW_PLAIN, ROW_DETAIL,
+	  "why the recorder could not write all; null where it could" },
+	{ "unwritten_blocks", ROW_U64, ROW_COUNT, ROW_DETAIL, "of trails, for that" },
+	{ "unwritten_threads", ROW_U64, ROW_COUNT, ROW_DETAIL, "whose trails are missing wholly" },
+};
+const struct row_table report_trace_table = ROW_TABLE(
+	"trace", "The trace as a whole: members of the object itself.", trace_columns);
+
+static void trace_record(struct rows *rows, const struct report *report)
+{
+	const struct trace_reader *reader = report->reader;
+	const struct summary *summary = report->summary;
+	const struct row_value row[] = {
+		row_text(report->dir),
+		row_text(reader->meta.hostname),
+		row_bool(reader->live),
+		row_u64(summary->begin_ns),
+		row_u64(summary->end_ns),
+		row_u64(summary->end_ns - summary->begin_ns),
+		row_known(reader->length_ns),
+		row_u64(reader->bytes),
+		row_u64(reader->stream_count),
+		row_u64(summary->threads),
+		row_u64(summary->total),
+		row_u64(summary->discarded),
+		row_u64(summary->missing_packets),
+		reader->is_indexed ? row_bool(reader->is_ended) : row_null(),
+		row_words(reader->meta.in_memory),
+		row_text(reader->write_error ? strerror(reader->write_error) : NULL),
+		row_u64(reader->unwritten_blocks),
+		row_u64(reader->unwritten_threads),
+	};
+
+	rows_record(rows, &report_trace_table, row);
+	if (reader->live)
+		rows_note(rows, "%-12s still being written; this is what there is so far", "State");
+}
+
+static const struct row_column process_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "0: the kernel" },
+	{ "ppid", ROW_U64, ROW_PLAIN, 0, "its parent" },
+	{ "exe", ROW_TEXT, ROW_PLAIN, 0, "the program's file" },
+	{ "build_id", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of the file" },
+};
+const struct row_table report_process_table = ROW_TABLE(
+	"process", "The processes that were recorded.", process_columns);
+
+static void process_rows(struct rows *rows, const struct facts *meta)
+{
+	rows_open(rows, &report_process_table,
+		  &(struct rows_layout){ .shown = ROWS_SHOWN, .none = "Processes    none" });
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		const struct fact_process *process = &meta->processes[i];
+
+		ROWS_PUT(rows, process_columns, row_u64(process->pid), row_u64(process->ppid),
+			 row_text(process->exe), row_text(process->build_id));
+	}
+	rows_close(rows);
+}
+
+/* ---- events and counts ---- */
+
+static const struct row_column event_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT, of a marker or a probe" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "how often it was recorded" },
+	{ "per_second", ROW_DOUBLE, ROW_PLAIN, 0,
+	  "over the whole recording; of a flight recorder over the time that the kept events cover" },
+	{ "share", ROW_DOUBLE, ROW_SHARE, 0, "of all events" },
+	{ "threads", ROW_U64, ROW_COUNT, 0, "that recorded it, or that it is about" },
+	{ "processes", ROW_U64, ROW_COUNT, ROW_DETAIL, "likewise" },
+};
+const struct row_table report_event_table = ROW_TABLE("event", "How often each event was recorded.",
+						      event_columns);
+
+/* Of a flight recorder, events of a busy thread cover less time than others: compare rates. */
+static double weight_of(const struct summary *summary, const struct summary_event *event)
+{
+	return summary->is_cyclic ? event->per_second : (double)event->count;
+}
+
+/* Events without a hit are the last ones: text leaves them out. */
+static void event_rows(struct rows *rows, const struct summary *summary)
+{
+	double all = 0;
+	uint32_t hit = 0;
+
+	for (uint32_t i = 0; i < summary->event_count; i++) {
+		all += weight_of(summary, &summary->events[i]);
+		hit += summary->events[i].count != 0;
+	}
+	rows_open(rows, &report_event_table,
+		  &(struct rows_layout){ .more = "without a hit; --json lists all" });
+	if (rows->format == ROWS_TEXT)
+		rows_skip(rows, summary->event_count - hit);
+	for (uint32_t i = 0; i < summary->event_count; i++) {
+		const struct summary_event *event = &summary->events[i];
+
+		if (rows->format == ROWS_TEXT && i >= hit)
+			continue;
+		ROWS_PUT(rows, event_columns, row_text(event->name), row_u64(event->count),
+			 row_double(event->per_second),
+			 row_double(all > 0 ? 100 * weight_of(summary, event) / all : 0),
+			 row_u64(event->threads), row_u64(event->processes));
+	}
+	rows_close(rows);
+}
+
+static const struct row_column count_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "of count:NAME" },
+	{ "count", ROW_DOUBLE, ROW_PLAIN, 0,
+	  "what it came to, scaled; null where it never counted" },
+	{ "unit", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "ns or null" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0,
+	  "the process with those that it started; null: several, or CPUs" },
+	{ "enabled", ROW_U64, ROW_NS, ROW_DETAIL, "it was to count" },
+	{ "running", ROW_U64, ROW_NS, ROW_DETAIL, "it had a counter" },
+	{ "counted", ROW_DOUBLE, ROW_SHARE, ROW_FOR_TEXT, "in how much of the time it counted" },
+	{ "scaled", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "counters took turns" },
+};
+const struct row_table report_count_table = ROW_TABLE(
+	"count", "What count:NAME of kernel events came to.", count_columns);
+
+static struct row_value count_value(const struct kernel_count *count)
+{
+	double value = kernel_count_scaled(count);
+	struct row_value row = kernel_count_is_scaled(count)
+				       ? row_u64(value < 0 ? 0 : (uint64_t)(value + 0.5))
+				       : row_u64(count->count);
+
+	return value < 0 ? row_null() : row_in(row, count->is_time ? ROW_NS : ROW_COUNT);
+}
+
+static void count_rows(struct rows *rows, const struct kernel_sums *sums)
+{
+	rows_open(rows, &report_count_table, NULL);
+	for (size_t i = 0; i < sums->count; i++) {
+		const struct kernel_count *count = &sums->counts[i];
+		double part = kernel_count_is_scaled(count)
+				      ? (double)count->running_ns / (double)count->enabled_ns
+				      : 1;
+
+		ROWS_PUT(rows, count_columns, row_text(count->name), count_value(count),
+			 row_text(count->is_time ? "ns" : NULL), row_known(count->pid),
+			 row_u64(count->enabled_ns), row_u64(count->running_ns),
+			 row_double(100 * part), row_bool(kernel_count_is_scaled(count)));
+	}
+	rows_close(rows);
+}
+
+/* ---- what is missing ---- */
+
+/* Its writer has not closed it and is gone. */
+static int is_open(const struct trace_reader *reader)
+{
+	return reader->is_indexed && !reader->is_ended && !reader->live;
+}
+
+/*
+ * No thread passes two events in a nanosecond, but a process may have written to its counts. Where
+ * not all could be written, streams are missing, and nothing follows from how many there are.
+ */
+static int is_impossible(const struct trace_reader *reader, const struct summary *summary)
+{
+	uint64_t between_ns = summary->end_ns - summary->begin_ns;
+	double length_ns = (double)(reader->length_ns > between_ns ? reader->length_ns
+								   : between_ns);
+
+	return !reader->write_error &&
+	       (double)summary->discarded > (length_ns + 1e9) * (double)reader->stream_count;
+}
+
+static int has_scaled(const struct kernel_sums *sums)
+{
+	for (size_t i = 0; i < sums->count; i++)
+		if (kernel_count_is_scaled(&sums->counts[i]))
+			return 1;
+	return 0;
+}
+
+/* The recorder could not write, from some time on. */
+static void note_unwritten(struct rows *rows, const struct trace_reader *reader)
+{
+	if (!reader->write_error)
+		return;
+	rows_note(
+		rows,
+		"Losses       not all could be written: %s; names of unrecorded programs may be missing too",
+		strerror(reader->write_error));
+	if (reader->unwritten_blocks)
+		rows_note(rows, "             %llu blocks of trails were not written",
+			  (unsigned long long)reader->unwritten_blocks);
+	if (reader->unwritten_threads)
+		rows_note(rows, "             the trails of %u threads are missing wholly",
+			  reader->unwritten_threads);
+}
+
+static void note_lossless(struct rows *rows, const struct trace_reader *reader)
+{
+	const char *in_memory = reader->meta.in_memory ? reader->meta.in_memory : "";
+
+	if (reader->damages_ever)
+		rows_note(rows, "Losses       none known, but %llu places could not be read",
+			  (unsigned long long)reader->damages_ever);
+	else if (!reader->write_error)
+		rows_note(rows, "Losses       %s",
+			  !is_open(reader) ? "none"
+			  : in_memory[0]   ? "not known"
+					   : "none known");
+}
+
+static void note_losses(struct rows *rows, const struct trace_reader *reader,
+			const struct summary *summary)
+{
+	const char *in_memory = reader->meta.in_memory ? reader->meta.in_memory : "";
+
+	if (!summary->streams_lossy && !summary->discarded && !summary->kernel.throttle_count &&
+	    !has_scaled(&summary->kernel))
+		note_lossless(rows, reader);
+	else
+		rows_note(
+			rows, "Losses       %llu events %s (%.2f%% of all), %llu packets missing",
+			(unsigned long long)summary->discarded,
+			summary->is_cyclic && !reader->write_error ? "overwritten" : "discarded",
+			100.0 * (double)summary->discarded /
+				(double)(summary->discarded + summary->total + !summary->discarded),
+			(unsigned long long)summary->missing_packets);
+	if (is_open(reader) && in_memory[0])
+		rows_note(
+			rows,
+			"             the recorder was killed: its %s were in memory alone, and are missing",
+			in_memory);
+	if (is_open(reader) && strcmp(in_memory, "events"))
+		rows_note(
+			rows,
+			"             the recorder was killed: its last 100 ms may be missing, and what was lost until then");
+	if (!reader->is_indexed && !reader->live)
+		rows_note(rows,
+			  "             the trace has no index (.index): packets may be missing");
+	if (is_impossible(reader, summary))
+		rows_note(
+			rows,
+			"             no machine produces so many events in this time: a process has changed its counts");
+	note_unwritten(rows, reader);
+	for (size_t i = 0; i < summary->kernel.count; i++)
+		if (kernel_count_is_scaled(&summary->kernel.counts[i]))
+			rows_note(rows, "             %s: counters took turns; its count is scaled",
+				  summary->kernel.counts[i].name);
+}
+
+static const struct row_column loss_columns[] = {
+	{ "stream", ROW_TEXT, ROW_PLAIN, 0, "the name of its thread, or its CPU" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "null of a CPU" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "likewise" },
+	{ "events", ROW_U64, ROW_COUNT, 0, "that were lost" },
+	{ "packets", ROW_U64, ROW_COUNT, 0, "that are missing" },
+};
+const struct row_table report_loss_table = ROW_TABLE("loss", "What each stream lost.",
+						     loss_columns);
+
+static void loss_rows(struct rows *rows, const struct trace_reader *reader)
+{
+	rows_open(rows, &report_loss_table, &(struct rows_layout){ .shown = ROWS_SHOWN });
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+		int is_of_cpu = stream->is_of_cpu;
+
+		if (stream->discarded || stream->missing_packets)
+			ROWS_PUT(rows, loss_columns, row_text(stream->comm),
+				 is_of_cpu ? row_null() : row_u64(stream->pid),
+				 is_of_cpu ? row_null() : row_u64(stream->tid),
+				 row_u64(stream->discarded), row_u64(stream->missing_packets));
+	}
+	rows_close(rows);
+}
+
+static const struct row_column throttle_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "the event" },
+	{ "times", ROW_U64, ROW_COUNT, 0, "that the kernel stopped it, as it came too often" },
+};
+const struct row_table report_throttle_table = ROW_TABLE(
+	"throttled", "Events that the kernel stopped for a while.", throttle_columns);
+
+static void throttle_rows(struct rows *rows, const struct kernel_sums *sums)
+{
+	rows_open(rows, &report_throttle_table, &(struct rows_layout){ .shown = ROWS_SHOWN });
+	for (size_t i = 0; i < sums->throttle_count; i++)
+		ROWS_PUT(rows, throttle_columns, row_text(sums->throttles[i].event),
+			 row_u64(sums->throttles[i].times));
+	rows_close(rows);
+}
+
+static const struct row_column change_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
+	{ "from", ROW_TEXT, ROW_PLAIN, 0, "the watch that was changed" },
+	{ "to", ROW_TEXT, ROW_PLAIN, 0, "what it became" },
+	{ "begin", ROW_U64, ROW_TIME, 0, "when" },
+	{ "gap", ROW_U64, ROW_NS, 0, "within which hits may be missing" },
+	{ "stopped", ROW_BOOL, ROW_PLAIN, 0, "the process stood still: none are" },
+};
+const struct row_table report_change_table = ROW_TABLE(
+	"change", "Watches that were changed while they recorded.", change_columns);
+
+static void change_rows(struct rows *rows, const struct facts *meta)
+{
+	rows_open(rows, &report_change_table,
+		  &(struct rows_layout){ .title = "Changes", .shown = ROWS_SHOWN });
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (size_t j = 0; j < meta->processes[i].change_count; j++) {
+			const struct fact_change *change = &meta->processes[i].changes[j];
+
+			ROWS_PUT(rows, change_columns, row_u64(meta->processes[i].pid),
+				 row_text(change->from), row_text(change->to),
+				 row_u64(change->begin_ns), row_u64(change->gap_ns),
+				 row_bool(change->was_stopped));
+		}
+	rows_close(rows);
+}
+
+static const struct row_column held_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "the event whose hits are missing" },
+	{ "begin", ROW_U64, ROW_TIME, 0, "from when on" },
+	{ "end", ROW_U64, ROW_TIME, 0, "until when; null: to the end" },
+};
+const struct row_table report_held_table = ROW_TABLE(
+	"held", "When hits of a probe are missing, as another tool's breakpoint was at its place.",
+	held_columns);
+
+static void held_rows(struct rows *rows, const struct facts *meta)
+{
+	rows_open(rows, &report_held_table,
+		  &(struct rows_layout){
+			  .title = "Missing: hits while another tool's breakpoint was at the place",
+			  .shown = ROWS_SHOWN });
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (size_t j = 0; j < meta->processes[i].foreign_count; j++) {
+			const struct fact_foreign *foreign = &meta->processes[i].foreign[j];
+
+			ROWS_PUT(rows, held_columns, row_u64(meta->processes[i].pid),
+				 row_text(foreign->name), row_u64(foreign->begin_ns),
+				 row_known(foreign->end_ns));
+		}
+	rows_close(rows);
+}
+
+static const struct row_column unrecorded_columns[] = {
+	{ "program", ROW_TEXT, ROW_PLAIN, 0, "its file" },
+	{ "processes", ROW_U64, ROW_COUNT, 0, "that ran it" },
+	{ "reason", ROW_TEXT, ROW_PLAIN, 0, "why it was not recorded" },
+};
+const struct row_table report_unrecorded_table = ROW_TABLE(
+	"unrecorded", "Programs that ran unrecorded.", unrecorded_columns);
+
+static void unrecorded_rows(struct rows *rows, const struct facts *meta)
+{
+	rows_open(rows, &report_unrecorded_table,
+		  &(struct rows_layout){ .title = "Unrecorded", .shown = ROWS_SHOWN });
+	for (size_t i = 0; i < meta->unrecorded_count; i++) {
+		const struct fact_unrecorded *one = &meta->unrecorded[i];
+
+		ROWS_PUT(rows, unrecorded_columns, row_text(one->program ? one->program : ""),
+			 row_u64(one->processes), row_text(one->reason ? one->reason : ""));
+	}
+	rows_close(rows);
+}
+
+static const struct row_column damage_columns[] = {
+	{ "file", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of the trace" },
+	{ "offset", ROW_U64, ROW_PLAIN, ROW_DETAIL, "in the file; of the metadata a line" },
+	{ "bytes", ROW_U64, ROW_BYTES, ROW_DETAIL, "that were left out" },
+	{ "what", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "is wrong there" },
+};
+const struct row_table report_damage_table = ROW_TABLE(
+	"damage", "What could not be read. Text has it on standard error.", damage_columns);
+
+static void damage_rows(struct rows *rows, const struct trace_reader *reader)
+{
+	rows_open(rows, &report_damage_table, NULL);
+	for (uint32_t i = 0; i < reader->damage_count; i++) {
+		const struct trace_damage *damage = &reader->damages[i];
+
+		ROWS_PUT(rows, damage_columns, row_text(damage->file), row_u64(damage->offset),
+			 row_u64(damage->bytes), row_text(damage->what));
+	}
+	rows_close(rows);
+}
+
+/* ---- spans ---- */
+
+static const struct row_column span_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT, without :begin and :end" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "with both ends" },
+	{ "min", ROW_U64, ROW_NS, 0, "the shortest" },
+	{ "median", ROW_U64, ROW_NS, 0, "off by one part in 32 at most" },
+	{ "p99", ROW_U64, ROW_NS, 0, "the 99th percentile, likewise" },
+	{ "max", ROW_U64, ROW_NS, 0, "the longest" },
+	{ "unfinished", ROW_U64, ROW_COUNT, ROW_QUIET, "begun, with no end recorded" },
+	{ "unbegun", ROW_U64, ROW_COUNT, ROW_QUIET, "ended, with no begin recorded" },
+	{ "switched", ROW_U64, ROW_COUNT, ROW_DETAIL, "of how many the next five are the sums" },
+	REPORT_TIME_COLUMNS,
+};
+const struct row_table report_span_table = ROW_TABLE(
+	"span", "How long spans took, and the states of the threads in them.", span_columns);
+
+static struct row_value span_ns(const struct summary_span *span, uint64_t ticks)
+{
+	return span->times->count ? row_u64((uint64_t)(report_ns(span, ticks) + 0.5)) : row_null();
+}
+
+static void span_row(struct rows *rows, const struct summary_span *span,
+		     const struct switch_span *switched)
+{
+	static const uint64_t none[THREAD_TIMES];
+	const uint64_t *ns = switched ? switched->ns : none;
+	const struct histogram *times = span->times;
+
+	ROWS_PUT(rows, span_columns, row_text(span->name), row_u64(times->count),
+		 span_ns(span, times->min), span_ns(span, histogram_quantile(times, 0.5)),
+		 span_ns(span, histogram_quantile(times, 0.99)), span_ns(span, times->max),
+		 row_u64(span->unfinished), row_u64(span->unbegun),
+		 switched ? row_u64(switched->count) : row_null(),
+		 REPORT_TIME_VALUES(switched != NULL, ns));
+}
+
+static int is_shown(const struct rows *rows, const struct summary_span *span)
+{
+	return rows->format != ROWS_TEXT || span->times->count || span->unfinished || span->unbegun;
+}
+
+static const struct row_column span_time_columns[] = {
+	{ "span", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "from", ROW_U64, ROW_NS, 0, "the shortest that are in this row" },
+	{ "to", ROW_U64, ROW_NS, 0, "those of this length are in the next" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "so many spans took so long" },
+	{ "histogram", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT, "the same, drawn" },
+};
+const struct row_table report_span_time_table = ROW_TABLE(
+	"span_time", "How many spans took how long.", span_time_columns);
+
+static void span_time_rows(struct rows *rows, const struct summary_span *span)
+{
+	static const char bar[] = "########################################";
+	struct report_row times[REPORT_ROWS_MAX];
+	int count = report_rows(span, times);
+	uint64_t most = 1;
+
+	for (int i = 0; i < count; i++)
+		most = times[i].count > most ? times[i].count : most;
+	for (int i = 0; i < count; i++) {
+		int filled = (int)((double)times[i].count * BAR_WIDTH / (double)most + 0.5);
+
+		filled += !filled && times[i].count;
+		ROWS_PUT(rows, span_time_columns, row_text(span->name), row_u64(times[i].low_ns),
+			 row_u64(times[i].high_ns), row_u64(times[i].count),
+			 row_text(bar + BAR_WIDTH - filled));
+	}
+}
+
+static const struct row_column span_cost_columns[] = {
+	{ "span", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "of the count" },
+	{ "unit", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "ns, or empty" },
+	{ "sum", ROW_U64, ROW_PLAIN, 0, "in all spans" },
+	{ "mean", ROW_DOUBLE, ROW_PLAIN, 0, "in one" },
+	{ "max", ROW_U64, ROW_PLAIN, 0, "at most" },
+	{ "spans", ROW_U64, ROW_COUNT, 0, "that these are of" },
+	{ "unavailable", ROW_U64, ROW_COUNT, ROW_QUIET, "spans one of whose ends has no value" },
+	{ "partial", ROW_U64, ROW_COUNT, ROW_QUIET,
+	  "spans left out: something else had the processor's counters within them" },
+};
+const struct row_table report_span_cost_table = ROW_TABLE(
+	"span_count", "What the counts of markers in spans came to.", span_cost_columns);
+
+static void span_cost_row(struct rows *rows, const struct summary_span *span,
+			  const struct summary_cost *cost)
+{
+	enum row_unit unit = *cost->unit ? ROW_NS : ROW_PLAIN;
+
+	/* what it says of the others is with them */
+	if (rows->format == ROWS_TEXT && cost->kind == COST_UNCOUNTED && !cost->sum)
+		return;
+	ROWS_PUT(rows, span_cost_columns, row_text(span->name), row_text(cost->name),
+		 row_text(cost->unit), row_in(row_u64(cost->sum), unit),
+		 cost->spans ? row_in(row_double((double)cost->sum / (double)cost->spans), unit)
+			     : row_null(),
+		 row_in(row_u64(cost->max), unit), row_u64(cost->spans), row_u64(cost->unavailable),
+		 row_u64(cost->partial));
+}
+
+static void spans_print(struct rows *rows, const struct report *report)
+{
+	const struct summary *summary = report->summary;
+
+	rows_open(rows, &report_span_table, NULL);
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		if (is_shown(rows, &summary->spans[i]))
+			span_row(rows, &summary->spans[i],
+				 report_threads_span(&report->threads, i));
+	rows_close(rows);
+	rows_open(rows, &report_span_time_table, NULL);
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		span_time_rows(rows, &summary->spans[i]);
+	rows_close(rows);
+	rows_open(rows, &report_span_cost_table, NULL);
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		for (uint32_t j = 0; j < summary->spans[i].cost_count; j++)
+			span_cost_row(rows, &summary->spans[i], &summary->spans[i].costs[j]);
+	rows_close(rows);
+}
+
+/* ---- all ---- */
+
+void report_print(const struct report *report, struct rows *rows)
+{
+	const struct trace_reader *reader = report->reader;
+	const struct summary *summary = report->summary;
+	const struct facts *meta = &reader->meta;
+
+	trace_record(rows, report);
+	process_rows(rows, meta);
+	event_rows(rows, summary);
+	note_losses(rows, reader, summary);
+	loss_rows(rows, reader);
+	throttle_rows(rows, &summary->kernel);
+	change_rows(rows, meta);
+	held_rows(rows, meta);
+	unrecorded_rows(rows, meta);
+	report_trails_print(&report->trails, rows);
+	report_watches_print(&report->watches, rows);
+	count_rows(rows, &summary->kernel);
+	report_threads_print(&report->threads, rows);
+	spans_print(rows, report);
+	report_samples_print(&report->samples, rows);
+	damage_rows(rows, reader);
+}

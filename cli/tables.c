@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* All tables, for waymark-tables(7): `waymark --tables` prints its part TABLES. */
+#include "cli/cli.h"
+#include "cli/report.h"
+#include "cli/trail.h"
+
+#include <stdio.h>
+
+static const struct row_table *const tables[] = {
+	&report_trace_table,
+	&report_process_table,
+	&report_event_table,
+	&report_span_table,
+	&report_span_time_table,
+	&report_span_cost_table,
+	&report_thread_table,
+	&report_wait_table,
+	&report_waker_table,
+	&report_place_table,
+	&report_count_table,
+	&report_sample_table,
+	&report_sample_function_table,
+	&report_sample_line_table,
+	&report_sample_thread_table,
+	&report_sample_caller_table,
+	&report_trail_table,
+	&report_loss_table,
+	&report_throttle_table,
+	&report_change_table,
+	&report_held_table,
+	&report_unrecorded_table,
+	&report_damage_table,
+	&trail_function_table,
+};
+
+static const char *type_words(const struct row_column *column)
+{
+	static const char *const units[] = {
+		[ROW_COUNT] = "count",
+		[ROW_NS] = "nanoseconds",
+		[ROW_TIME] = "time, ns since 1970",
+		[ROW_SINCE] = "ns since the begin",
+		[ROW_BYTES] = "bytes",
+		[ROW_SHARE] = "percent",
+	};
+	static const char *const types[] = {
+		[ROW_BOOL] = "true or false", [ROW_U64] = "number",	 [ROW_S64] = "number",
+		[ROW_DOUBLE] = "number",      [ROW_ADDRESS] = "address", [ROW_TEXT] = "text",
+	};
+
+	return column->unit ? units[column->unit] : types[column->type];
+}
+
+int tables_print(void)
+{
+	printf("# TABLES\n");
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
+		printf("\n## %s\n\n%s\n\n| column | type | what it is |\n|:--|:--|:--|\n",
+		       tables[i]->name, tables[i]->meaning);
+		for (unsigned int j = 0; j < tables[i]->count; j++) {
+			const struct row_column *column = &tables[i]->columns[j];
+			char key[ROWS_KEY_BYTES];
+
+			printf("| %s | %s | %s%s |\n", rows_key(column, key), type_words(column),
+			       column->meaning,
+			       column->flags & ROW_FOR_TEXT ? " (in text alone)" : "");
+		}
+	}
+	printf("\n");
+	return fflush(stdout) ? CLI_FAILED : CLI_FINE;
+}
