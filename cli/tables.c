@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* All tables, for waymark-tables(7): `waymark --tables` prints its part TABLES. */
 #include "cli/cli.h"
+#include "cli/findings.h"
+#include "cli/flight.h"
 #include "cli/report.h"
+#include "cli/tables.h"
 #include "cli/trail.h"
+#include "cli/watch_counts.h"
 
 #include <stdio.h>
 
@@ -31,6 +35,28 @@ static const struct row_table *const tables[] = {
 	&report_unrecorded_table,
 	&report_damage_table,
 	&trail_function_table,
+	&watch_table,
+	&finding_table,
+	&flight_table,
+	&check_table,
+	&machine_table,
+	&claim_table,
+	&perf_table,
+	&ledger_table,
+	&marker_table,
+	&site_table,
+	&place_table,
+	&countable_table,
+	&watchable_table,
+	&count_table,
+	&counting_table,
+	&diff_table,
+	&pair_table,
+	&step_table,
+	&harmless_table,
+	&recording_table,
+	&recorded_trail_table,
+	&source_table,
 };
 
 static const char *type_words(const struct row_column *column)
