@@ -118,7 +118,7 @@ plugins()
 	grep -qx "at one address" record.out || fail "$event $*: $(cat record.out)"
 	shown 0 trail --functions --json -n 0 plugged
 	for name in one two; do
-		[ "$(sed -n "s/.*\"function\":\"$name\".*\"module\":\"[^\"]*\/[a-z]*.so\".*\"calls\":\([0-9]*\),.*/\1/p" out)" = "${calls[$name]}" ] ||
+		[ "$(sed -n "s/.*\"calls\":\([0-9]*\),.*\"function\":\"$name\".*\"module\":\"[^\"]*\/[a-z]*.so\".*/\1/p" out)" = "${calls[$name]}" ] ||
 			fail "$event $*: not ${calls[$name]} calls of $name: $(grep -E 'one|two' out)"
 	done
 }
@@ -175,7 +175,7 @@ got=$?
 	[ $got -eq 0 ] || fail "made: status $got: $(cat words)"
 	made jit
 	shown 0 trail --functions -n 0 jit
-	has out ' 3 +18 +39  JS:~counting made.js:7;x  perf-[0-9]+.map( +-)?$'
+	has out ' 3 +18 +39  JS:~counting made.js:7;x +perf-[0-9]+.map( +-)?$'
 	shown 0 trail --module 'perf-*' -n 0 jit
 	has out 'JS:~counting made.js:7;x\+0x7 +jne +-> JS:~counting made.js:7;x\+0x5$'
 	shown 0 trail --calls -n 0 jit
