@@ -24,31 +24,24 @@ static int has_watch(const struct trace_reader *reader)
 	return 0;
 }
 
-/* The event's field `how`; 0: it has none. */
-static uint64_t how_of(const struct merge_event *event)
+static int hit_add(struct report_watches *watches, const struct merge_event *merged)
 {
-	const struct trace_class *class = event->class;
-	const uint8_t *at = event->fields;
+	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
+	struct wm_event event;
+	struct watch_hit hit = { .time_ns = merged->ns, .pid = merged->pid, .tid = merged->tid };
+	int watch = writers_watch(watches->writers, merged->class->name + strlen("watch:"));
+	uint64_t how = 0;
+	int err;
 
-	for (unsigned int i = 0; i < class->count; i++) {
-		if (class->types[i] == WM_TYPE_U16 && !strcmp(class->fields[i], "how"))
-			return (uint64_t)(at[0] | at[1] << 8);
-		at += schema_type_bytes(class->types[i]);
-	}
-	return 0;
-}
-
-static int hit_add(struct report_watches *watches, const struct merge_event *event)
-{
-	struct watch_hit hit = { .time_ns = event->ns,
-				 .pid = event->pid,
-				 .tid = event->tid,
-				 .is_read = (how_of(event) & WATCH_READ) != 0 };
-	int watch = writers_watch(watches->writers, event->class->name + strlen("watch:"));
-	int err = watch < 0 ? watch : watch_backtrace_read(watches->wheres, event, &hit.backtrace);
-
+	if (watch < 0)
+		return watch;
+	merge_event_make(merged, &event, fields);
+	err = watch_backtrace_event(watches->wheres, merged->stream->process, &event,
+				    &hit.backtrace);
 	if (err)
 		return err;
+	(void)wm_event_field_u64(wm_event_field_find(&event, "how"), &how);
+	hit.is_read = (how & WATCH_READ) != 0;
 	hit.watch = (uint32_t)watch;
 	hit.where = hit.backtrace.frames[0];
 	return writers_add(watches->writers, &hit);

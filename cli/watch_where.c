@@ -316,21 +316,11 @@ int watch_backtrace_has(const struct trace_class *class)
 int watch_backtrace_read(struct watch_wheres *wheres, const struct merge_event *event,
 			 struct where_backtrace *backtrace)
 {
-	const struct trace_class *class = event->class;
-	struct addresses addresses = { 0 };
-	const uint8_t *at = event->fields;
+	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
+	struct wm_event made;
 
-	for (unsigned int i = 0; i < class->count; i++) {
-		uint64_t value;
-
-		if (class->types[i] == WM_TYPE_PTR) {
-			memcpy(&value, at, sizeof(value));
-			address_take(&addresses, class->fields[i], value);
-		}
-		at += schema_type_bytes(class->types[i]);
-	}
-	return make(wheres, &(struct asked){ event->stream->process, event->ns }, &addresses,
-		    backtrace);
+	merge_event_make(event, &made, fields);
+	return watch_backtrace_event(wheres, event->stream->process, &made, backtrace);
 }
 
 /* ---- text ---- */

@@ -230,6 +230,25 @@ int merge_next(struct merge *merge, struct merge_event *event)
 	return 0;
 }
 
+void merge_event_make(const struct merge_event *event, struct wm_event *made,
+		      struct wm_event_field *fields)
+{
+	const struct trace_class *class = event->class;
+
+	trace_fields(fields, class, event->fields);
+	*made = (struct wm_event){
+		.size = sizeof(*made),
+		.name = class->name,
+		.kind = class->kind,
+		.pid = event->pid,
+		.tid = event->tid,
+		.cpu = event->stream->cpu,
+		.realtime_ns = event->ns,
+		.field_count = class->count,
+		.fields = fields,
+	};
+}
+
 void merge_close(struct merge *merge)
 {
 	if (!merge)

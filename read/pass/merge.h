@@ -37,6 +37,13 @@ int merge_open(struct merge **merge, struct trace_reader *reader, uint64_t from_
  */
 int merge_next(struct merge *merge, struct merge_event *event);
 
+/*
+ * The same event as live ones are, with typed and named fields in fields[SCHEMA_FIELDS_MAX]. Of one
+ * with a class. Both are valid as long as *event's bytes.
+ */
+void merge_event_make(const struct merge_event *event, struct wm_event *made,
+		      struct wm_event_field *fields);
+
 /* NULL is allowed. */
 void merge_close(struct merge *merge);
 

@@ -248,24 +248,16 @@ static void next_pending(struct wm_trace *trace)
 	trace->last_ns = pending->ns;
 	if (is_loss) {
 		record_lost(trace, pending->lost, pending->missing_packets);
+		trace->event.pid = stream->is_of_cpu ? 0 : pending->pid;
+		trace->event.tid = stream->is_of_cpu ? 0 : pending->tid;
+		trace->event.cpu = stream->cpu;
 		pending->lost = pending->missing_packets = 0;
 		trace->is_pending = class != NULL;
 	} else {
-		trace_fields(trace->fields, class, pending->fields);
-		trace->event = (struct wm_event){
-			.size = sizeof(trace->event),
-			.name = class->name,
-			.kind = class->kind,
-			.realtime_ns = pending->ns,
-			.field_count = class->count,
-			.fields = trace->fields,
-			.id = schema_number(stream_schema(trace->reader, stream), class),
-		};
+		merge_event_make(pending, &trace->event, trace->fields);
+		trace->event.id = schema_number(stream_schema(trace->reader, stream), class);
 		trace->is_pending = 0;
 	}
-	trace->event.pid = is_loss && stream->is_of_cpu ? 0 : pending->pid;
-	trace->event.tid = is_loss && stream->is_of_cpu ? 0 : pending->tid;
-	trace->event.cpu = stream->cpu;
 }
 
 int wm_trace_next(struct wm_trace *trace, const struct wm_event **event)
