@@ -157,7 +157,8 @@ static int seize_listed(struct halt_threads *halt, long bytes, int *found)
 			listed = listed * 10 + (*c - '0');
 		at += entry->bytes;
 		tid = listed && halt->is_foreign_proc ? inner_number(halt, listed) : listed;
-		if (!tid)
+		halt->has_kept |= tid && tid == halt->keep_tid;
+		if (!tid || tid == halt->keep_tid)
 			continue; /* "." and ".."; one that is gone */
 		*found |= tid == halt->tid;
 		error = seize(halt, tid, listed);
@@ -197,11 +198,9 @@ static int is_late(struct halt_threads *halt, const struct halt_thread *thread)
 
 	if (now > halt->deadline_ns)
 		return -WM_E_STRICT;
-	state = now > halt->patience_ns
-			? halt_threads_status(halt, thread->listed, text, sizeof text)
-			: 0;
+	state = halt_threads_status(halt, thread->listed, text, sizeof text);
 	if (state != 'Z' || thread->tid != halt->pid)
-		return state == 'D' ? -WM_E_STRICT : 0;
+		return state == 'D' && now > halt->patience_ns ? -WM_E_STRICT : 0;
 	halt->has_leader_ended = 1;
 	return 1;
 }
@@ -218,6 +217,7 @@ static int wait_for(struct halt_threads *halt, struct halt_thread *thread)
 		if (got == thread->tid && (status & 0xff) == 0x7f) {
 			/* an event is a stop of ptrace's own; else a signal is to be delivered */
 			thread->signal = status >> 16 ? 0 : status >> 8 & 0xff;
+			thread->is_in_group_stop = status >> 16 && (status >> 8 & 0xff) != SIGTRAP;
 			thread->is_stopped = 1;
 			return 0;
 		}
@@ -237,7 +237,7 @@ static int wait_for(struct halt_threads *halt, struct halt_thread *thread)
 /* By the number of links of /proc/PID/task: two, and one for each thread that there is. */
 static int are_all_stopped(const struct halt_threads *halt)
 {
-	uint64_t count = (uint64_t)(halt->has_leader_ended != 0);
+	uint64_t count = (uint64_t)(halt->has_leader_ended != 0) + (uint64_t)(halt->has_kept != 0);
 	struct stat found;
 
 	if (syscall_raw(SYS_fstat, halt->tasks_fd, (long)&found, 0, 0))

@@ -23,12 +23,14 @@ struct halt_thread {
 	int32_t listed; /* its number in /proc, which may be another pid namespace's */
 	int32_t signal; /* that was about to be delivered: it continues with it */
 	uint8_t is_stopped;
+	uint8_t is_in_group_stop; /* SIGSTOP or the like holds the process */
 };
 
 struct halt_threads {
 	/* given */
 	int32_t pid;		     /* the process's */
 	int32_t tid;		     /* one that must be among its threads; 0: none */
+	int32_t keep_tid;	     /* one that is to run on; 0: none */
 	int32_t tasks_fd;	     /* /proc/PID/task */
 	int32_t is_foreign_proc;     /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns;	     /* for threads that sleep uninterruptibly, CLOCK_MONOTONIC */
@@ -39,6 +41,7 @@ struct halt_threads {
 	/* out */
 	uint32_t count;		  /* of threads that were seized */
 	int32_t has_leader_ended; /* by itself: a zombie that is listed while there are others */
+	int32_t has_kept;	  /* keep_tid is among the threads */
 	char list[HALT_LIST_BYTES];
 };
 

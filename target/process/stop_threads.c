@@ -2,63 +2,32 @@
 /*
  * A tracer thread holds the stop: it seizes, waits, and detaches when told to; ptrace(2) wants all
  * that from one thread. When it ends, the kernel detaches the rest.
- *
- * A pass goes over all threads and seizes those that are not seized yet; passes are repeated until
- * one has seen all threads, and found no such one. Then every thread except keep_tid is stopped, so
- * no other can start one.
  */
-#include "arch/remote_syscall.h"
-#include "base/array.h"
 #include "target/process/stop_threads.h"
-#include "target/process/target.h"
+
+#include "arch/remote_syscall.h"
+#include "base/halt_threads.h"
 #include "target/process/tracee.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
 #define STOP_WAIT_MS 2000
-#define TURN_MS 5
-
-struct stopped {
-	pid_t tid;
-	int gone;
-	int settled; /* it is stopped, or gone */
-};
+#define THREADS_MAX (1u << 20)
 
 struct stop {
-	pid_t pid, keep_tid;
 	pthread_t thread;
 	sem_t held, resume;
 	int result;
-	uint64_t deadline_ns;
-	struct stopped *all; /* sorted by tid */
-	size_t count, room;
+	struct halt_threads halt;
 };
-
-static int by_tid(const void *a, const void *b)
-{
-	const struct stopped *left = a, *right = b;
-
-	return (left->tid > right->tid) - (left->tid < right->tid);
-}
-
-static int is_seized(const struct stop *stop, pid_t tid, size_t sorted)
-{
-	struct stopped key = { .tid = tid };
-
-	return sorted && bsearch(&key, stop->all, sorted, sizeof(key), by_tid);
-}
-
-static int stop_add(struct stop *stop, pid_t tid)
-{
-	if (array_grow(&stop->all, &stop->room, stop->count + 1, sizeof(*stop->all)))
-		return -ENOMEM;
-	stop->all[stop->count++] = (struct stopped){ .tid = tid };
-	return 0;
-}
 
 /* Some calls would return for the stop alone; the others restart by themselves. */
 static void call_keep(pid_t tid)
@@ -69,108 +38,46 @@ static void call_keep(pid_t tid)
 		remote_regs_set(tid, &regs);
 }
 
-static int settle_one(struct stop *stop, struct stopped *one)
+static int stop_all(struct halt_threads *halt)
 {
-	uint64_t turn_ns = tracee_deadline(TURN_MS);
-	int err = tracee_stop(one->tid, turn_ns < stop->deadline_ns ? turn_ns : stop->deadline_ns);
+	char path[64];
+	int err;
 
-	one->gone = err != 0;
-	if (err == -ETIMEDOUT && !tracee_late(stop->deadline_ns))
-		return 0;
-	one->settled = 1;
-	if (!err)
-		call_keep(one->tid);
-	if (err == -ETIMEDOUT)
-		return -WM_E_STRICT;
-	return err == -ESRCH ? 0 : err;
-}
-
-/*
- * Fetch the ends of threads that had stopped and were killed since: the kernel reports the first
- * thread's end only then.
- */
-static void fetch_ends(struct stop *stop)
-{
-	int signal;
-
-	for (size_t i = 0; i < stop->count; i++)
-		if (stop->all[i].settled && !stop->all[i].gone)
-			stop->all[i].gone = tracee_look(stop->all[i].tid, &signal) == -ESRCH;
-}
-
-/*
- * In turns: of a killed process the kernel reports the first thread's end only once those of all
- * others were fetched, so waiting for one after the other would block.
- */
-static int settle(struct stop *stop, size_t from)
-{
-	size_t left;
-	int err = 0;
-
-	do {
-		left = 0;
-		for (size_t i = from; i < stop->count && !err; i++) {
-			if (stop->all[i].settled)
-				continue;
-			err = settle_one(stop, &stop->all[i]);
-			left += !stop->all[i].settled;
-		}
-		if (left)
-			fetch_ends(stop);
-	} while (left && !err);
-	return err;
-}
-
-/*
- * Seize all that are not yet, then wait for them: so they come to a stop side by side.
- * *has_more: others may be running.
- */
-static int pass(struct stop *stop, int *has_more)
-{
-	size_t sorted = stop->count;
-	pid_t *tids;
-	int count = target_threads(stop->pid, &tids), err = count < 0 ? count : 0;
-
-	for (int i = 0; i < count && !err; i++) {
-		if (tids[i] == stop->keep_tid || is_seized(stop, tids[i], sorted))
-			continue;
-		err = tracee_seize(tids[i]);
-		if (!err)
-			err = stop_add(stop, tids[i]);
-		else if (err == -ESRCH || !target_thread_state(stop->pid, tids[i]) ||
-			 target_thread_state(stop->pid, tids[i]) == 'Z')
-			err = 0; /* it ended meanwhile */
-		else if (target_status_number(tids[i], "TracerPid") > 0)
-			err = -WM_E_TRACED;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)halt->pid);
+	halt->tasks_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	err = halt->tasks_fd < 0 ? -errno : halt_threads_stop(halt);
+	for (uint32_t i = 0; i < halt->count && !err; i++) {
+		if (halt->threads[i].is_in_group_stop)
+			err = -WM_E_STOPPED;
+		else if (halt->threads[i].is_stopped)
+			call_keep(halt->threads[i].tid);
 	}
-	if (!err)
-		err = settle(stop, sorted);
-	*has_more = stop->count > sorted || !target_threads_are(stop->pid, tids, count);
-	free(tids);
-	if (stop->count)
-		qsort(stop->all, stop->count, sizeof(*stop->all), by_tid);
-	return err;
+	return err == -ENOENT ? -ESRCH : err;
 }
 
 static void *stop_thread(void *arg)
 {
+	const size_t each = sizeof(struct halt_thread) + 2 * sizeof(uint32_t);
 	struct stop *stop = arg;
-	int has_more = 1, err = 0;
+	struct halt_threads *halt = &stop->halt;
+	/* zeroed; takes memory where it is written to */
+	void *room = mmap(NULL, THREADS_MAX * each, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	stop->deadline_ns = tracee_deadline(STOP_WAIT_MS);
-	while (!err && has_more) {
-		err = pass(stop, &has_more);
-		if (!err && has_more && tracee_late(stop->deadline_ns))
-			err = -WM_E_STRICT;
-	}
-	stop->result = err;
+	halt->patience_ns = halt->deadline_ns = tracee_deadline(STOP_WAIT_MS);
+	halt->threads = room;
+	halt->slots = (uint32_t *)(halt->threads + THREADS_MAX);
+	halt->room = THREADS_MAX;
+	halt->slot_mask = 2 * THREADS_MAX - 1;
+	stop->result = room == MAP_FAILED ? -ENOMEM : stop_all(halt);
 	sem_post(&stop->held);
-	while (!err && sem_wait(&stop->resume) && errno == EINTR)
+	while (!stop->result && sem_wait(&stop->resume) && errno == EINTR)
 		;
-	/* Those that are still on their way to a stop are let go by this thread's end. */
-	for (size_t i = 0; i < stop->count; i++)
-		if (!stop->all[i].gone)
-			tracee_detach(stop->all[i].tid);
+	halt_threads_resume(halt);
+	if (halt->tasks_fd >= 0)
+		close(halt->tasks_fd);
+	if (room != MAP_FAILED)
+		munmap(room, THREADS_MAX * each);
 	return NULL;
 }
 
@@ -179,7 +86,6 @@ static void stop_free(struct stop *stop)
 	pthread_join(stop->thread, NULL);
 	sem_destroy(&stop->held);
 	sem_destroy(&stop->resume);
-	free(stop->all);
 	free(stop);
 }
 
@@ -191,8 +97,9 @@ int stop_threads(pid_t pid, pid_t keep_tid, struct stop **stop)
 	*stop = NULL;
 	if (!new)
 		return -ENOMEM;
-	new->pid = pid;
-	new->keep_tid = keep_tid;
+	new->halt.pid = pid;
+	new->halt.keep_tid = keep_tid;
+	new->halt.tasks_fd = -1;
 	sem_init(&new->held, 0, 0);
 	sem_init(&new->resume, 0, 0);
 	err = -pthread_create(&new->thread, NULL, stop_thread, new);
