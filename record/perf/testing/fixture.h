@@ -15,16 +15,16 @@ extern volatile uint64_t words[BED_WORDS];
 
 /* Shared by the test and its child. All are read and written atomically. */
 struct fixture_shared {
-	unsigned int step;	  /* the test sets it: continue to this step */
-	unsigned int ready;	  /* the child's threads: so many have come to where they wait */
-	unsigned int started;	  /* threads that were started at all */
-	unsigned int ended;	  /* of these, that are through */
-	unsigned int starters;	  /* that start no more */
-	unsigned int hits;	  /* SIGTRAPs that were ours */
-	unsigned int strange;	  /* signals that were not as they should be */
-	uint64_t written;	  /* stores to words[0] that were made */
-	uint64_t data;		  /* sig_data of the last */
-	uint64_t address;	  /* si_addr of the last */
+	unsigned int step;     /* the test sets it: continue to this step */
+	unsigned int ready;    /* the child's threads: so many have come to where they wait */
+	unsigned int started;  /* threads that were started at all */
+	unsigned int ended;    /* of these, that are through */
+	unsigned int starters; /* that start no more */
+	unsigned int hits;     /* SIGTRAPs that were ours */
+	unsigned int strange;  /* signals that were not as they should be */
+	uint64_t written;      /* stores to words[0] that were made */
+	uint64_t data;	       /* sig_data of the last */
+	uint64_t address;      /* si_addr of the last */
 };
 
 struct fixture {
