@@ -281,7 +281,7 @@ struct control_foreign {
 };
 
 struct control_open {
-	uint64_t buffer_bytes; /* data part of the store; rounded up to chunks */
+	uint64_t buffer_bytes; /* data part of the store; rounded up to pages */
 	uint64_t block_ns;
 	uint32_t policy;
 	uint32_t clock;

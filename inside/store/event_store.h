@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct store_options {
-	uint64_t buffer_bytes; /* data part; rounded up to chunks */
+	uint64_t buffer_bytes; /* data part; rounded up to pages */
 	uint64_t block_ns;
 	uint32_t policy;   /* enum store_policy */
 	uint32_t clock;	   /* enum store_clock */
