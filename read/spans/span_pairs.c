@@ -40,42 +40,6 @@ static void leave(struct span_pairs *pairs, const struct span_half *half)
 		span->unfinished++;
 }
 
-struct span_half *span_stack_push(struct span_stack *stack, uint32_t span)
-{
-	struct span_half *half;
-
-	if (array_grow(&stack->all, &stack->room, stack->count + 1ul, sizeof(*stack->all)))
-		return NULL;
-	half = &stack->all[stack->count++];
-	half->span = span;
-	half->is_end = 0;
-	return half;
-}
-
-struct span_half *span_stack_find(const struct span_stack *stack, uint32_t span)
-{
-	uint32_t place = stack->count;
-
-	while (place && stack->all[place - 1].span != span)
-		place--;
-	return place ? &stack->all[place - 1] : NULL;
-}
-
-void span_stack_remove(struct span_stack *stack, struct span_half *half)
-{
-	size_t behind = (size_t)(stack->all + stack->count - (half + 1));
-
-	memmove(half, half + 1, behind * sizeof(*half));
-	stack->count--;
-}
-
-void span_stack_remove_oldest(struct span_stack *stack, uint32_t count)
-{
-	stack->count -= count;
-	if (count && stack->count)
-		memmove(stack->all, stack->all + count, stack->count * sizeof(*stack->all));
-}
-
 static void leave_oldest(struct span_pairs *pairs, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)

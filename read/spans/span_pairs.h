@@ -7,9 +7,11 @@
 #ifndef READ_SPANS_SPAN_PAIRS_H
 #define READ_SPANS_SPAN_PAIRS_H
 
+#include "base/array.h"
 #include "read/spans/span_cost.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* A begin, or an end alone. */
 struct span_half {
@@ -28,11 +30,42 @@ struct span_stack {
 };
 
 /* Room for one more, which the caller fills. NULL: no memory. */
-struct span_half *span_stack_push(struct span_stack *stack, uint32_t span);
+static inline struct span_half *span_stack_push(struct span_stack *stack, uint32_t span)
+{
+	struct span_half *half;
+
+	if (array_grow(&stack->all, &stack->room, stack->count + 1ul, sizeof(*stack->all)))
+		return NULL;
+	half = &stack->all[stack->count++];
+	half->span = span;
+	half->is_end = 0;
+	return half;
+}
+
 /* The innermost begin of that span; NULL: there is none. Spans within it may end later. */
-struct span_half *span_stack_find(const struct span_stack *stack, uint32_t span);
-void span_stack_remove(struct span_stack *stack, struct span_half *half);
-void span_stack_remove_oldest(struct span_stack *stack, uint32_t count);
+static inline struct span_half *span_stack_find(const struct span_stack *stack, uint32_t span)
+{
+	uint32_t place = stack->count;
+
+	while (place && stack->all[place - 1].span != span)
+		place--;
+	return place ? &stack->all[place - 1] : NULL;
+}
+
+static inline void span_stack_remove(struct span_stack *stack, struct span_half *half)
+{
+	size_t behind = (size_t)(stack->all + stack->count - (half + 1));
+
+	memmove(half, half + 1, behind * sizeof(*half));
+	stack->count--;
+}
+
+static inline void span_stack_remove_oldest(struct span_stack *stack, uint32_t count)
+{
+	stack->count -= count;
+	if (count && stack->count)
+		memmove(stack->all, stack->all + count, stack->count * sizeof(*stack->all));
+}
 
 /* Zeroed but for `all`. */
 struct span_pairs {
