@@ -103,7 +103,6 @@ simulate debug-registers breakpoint-access absent
 simulate debug-registers breakpoint-execute absent
 simulate debug-registers breakpoint-signal limited
 simulate debug-registers breakpoint-cpu absent
-simulate step-trap step-cpuid limited
 simulate int80 int80 limited
 simulate tsc tsc-trusted limited
 [ "$(nproc)" -eq 1 ] || simulate tsc tsc-agrees "limited|unknown" # unknown: the machine is too busy

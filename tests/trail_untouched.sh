@@ -44,15 +44,12 @@ timeout 60 "$waymark" dump blocked_d >dumped
 grep -q 'trail:end: .*reason = 1, number = 5' dumped || fail "its trail does not end by SIGTRAP"
 
 # Limits of the recorder's shell.
-for limit in "-n 20"; do
-	(
-		# shellcheck disable=SC2086 # an option and its number
-		ulimit $limit
-		run 7 "${soft[@]}" -o "limit${limit%% *}" -- ./trailed l 100
-		exit "$failed"
-	) || failed=1
-	whole "limit${limit%% *}"
-done
+(
+	ulimit -n 20
+	run 7 "${soft[@]}" -o limited -- ./trailed l 100
+	exit "$failed"
+) || failed=1
+whole limited
 "$waymark" record "${soft[@]}" -o spared -p "$pid" 2>words &
 recorder=$!
 child_of $recorder waymark-tracer

@@ -78,7 +78,7 @@ Test(look, cached_trial_without_permission_is_unknown)
 	answer(TRIAL_PERF_USER, TRIAL_UNKNOWN, -ECANCELED);
 	look(TRIAL_BREAKPOINT_WRITE);
 	expect(CHECK_UNKNOWN, "not in this process: perf-user", "");
-	look(TRIAL_STEP_SYSCALL);
+	look(TRIAL_INT80);
 	expect(CHECK_FINE, "", "");
 }
 

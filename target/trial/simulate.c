@@ -7,7 +7,6 @@
 static const char *const names[SIMULATED_COUNT] = {
 	[SIMULATED_DEBUG_REGISTERS] = "debug-registers",
 	[SIMULATED_DEBUG_REGISTERS_LATER] = "debug-registers-later",
-	[SIMULATED_STEP_TRAP] = "step-trap",
 	[SIMULATED_INT80] = "int80",
 	[SIMULATED_TSC] = "tsc",
 	[SIMULATED_HANG] = "hang",

@@ -16,8 +16,6 @@ enum simulate_is_on {
 	SIMULATED_DEBUG_REGISTERS, /* debug-registers: accepted, and never fire */
 	/* debug-registers-later: the same from the second trial on */
 	SIMULATED_DEBUG_REGISTERS_LATER,
-	/* step-trap: the trap after cpuid or pause comes one instruction late */
-	SIMULATED_STEP_TRAP,
 	SIMULATED_INT80, /* int80: int $0x80 raises SIGSEGV */
 	SIMULATED_TSC,	 /* tsc: the kernel does not trust it, and two CPUs disagree */
 	SIMULATED_HANG,	 /* hang: no trial answers */

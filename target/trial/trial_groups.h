@@ -12,7 +12,6 @@ typedef void trial_group_fn(struct trial_answer answers[TRIAL_COUNT]);
 
 trial_group_fn trial_group_breakpoint;
 trial_group_fn trial_group_breakpoint_cpu;
-trial_group_fn trial_group_step;
 trial_group_fn trial_group_int80;
 trial_group_fn trial_group_tsc;
 trial_group_fn trial_group_tsc_trust;

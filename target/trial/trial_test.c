@@ -90,13 +90,6 @@ Test(trial, dead_debug_registers_of_cpus_are_detected)
 	expect_failure(TRIAL_BREAKPOINT_CPU);
 }
 
-Test(trial, late_step_trap_is_detected)
-{
-	setenv("WAYMARK_SIMULATE", "tsc,step-trap", 1);
-	expect_failure(TRIAL_STEP_CPUID);
-	cr_assert_eq(asked(TRIAL_STEP_SYSCALL).state, TRIAL_WORKS);
-}
-
 Test(trial, missing_int80_is_detected)
 {
 	setenv("WAYMARK_SIMULATE", "int80", 1);

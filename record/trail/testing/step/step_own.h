@@ -42,7 +42,7 @@ struct step_thread {
 	uint64_t at, rax, rsp;
 	uint8_t code[STEP_CODE_MAX];
 	struct block_insn insn;
-	uint64_t dropped_at; /* SIMULATED_STEP_TRAP: the last trap was dropped here */
+	uint64_t dropped_at; /* ORACLE_DROPS_TRAPS: the last trap was dropped here */
 	int signal;	     /* that it was let go with */
 	int about_to_get;    /* the signal before which it is stopped, to be let go permanently */
 	int is_unmoved;	     /* nothing but its instructions moves it (hidden.c) */
@@ -78,7 +78,7 @@ struct step {
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	int is_trap_dropped;	/* the root's: the machine has dropped a trap, in any process */
-	int simulates_drop;	/* the root's: SIMULATED_STEP_TRAP */
+	int simulates_drop;	/* the root's: ORACLE_DROPS_TRAPS */
 	struct modules modules;
 	struct step_thread *threads;
 	struct tracing_result result;
@@ -129,7 +129,7 @@ void step_hidden_begin(struct step_thread *thread, const struct user_regs_struct
 void step_catch_up(struct step *step, struct step_thread *thread,
 		   const struct user_regs_struct *regs);
 
-/* SIMULATED_STEP_TRAP: whether to drop this stop, the trap behind cpuid or pause. */
+/* ORACLE_DROPS_TRAPS: whether to drop this stop, the trap behind cpuid or pause. */
 int step_simulate_drop(struct step_thread *thread, int status);
 
 /* ---- step.c ---- */
