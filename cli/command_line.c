@@ -17,12 +17,13 @@
 
 /* As getopt_long(3) has them; the number of an option is ID_FIRST and its place. */
 static void table_write(const struct command_line *line, struct option longs[OPTIONS_MAX + 2],
-			char letters[2 * OPTIONS_MAX + 4])
+			char letters[2 * OPTIONS_MAX + 5])
 {
 	size_t count = 0, used = 0;
 
 	if (line->stops)
 		letters[used++] = '+';
+	letters[used++] = ':';
 	for (const struct command_option *row = line->table; row->name; row++) {
 		int has_value = row->type != COMMAND_FLAG && !row->has_no_value;
 
@@ -42,20 +43,27 @@ static int word_take(const struct command_line *line, const struct command_optio
 		     const char *text, void *to)
 {
 	char all[128] = "";
+	uint32_t count = 0;
 
-	for (uint32_t i = 0; row->words[i]; i++) {
-		if (!strcmp(text, row->words[i])) {
-			memcpy(to, row->bytes == sizeof(i) ? (const void *)&i : &row->words[i],
+	for (; row->words[count]; count++) {
+		uint32_t number = (uint32_t)row->min + count;
+
+		if (!strcmp(text, row->words[count])) {
+			memcpy(to,
+			       row->bytes == sizeof(number) ? (const void *)&number
+							    : &row->words[count],
 			       row->bytes);
 			return CLI_FINE;
 		}
 		snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s",
-			 !i		     ? ""
-			 : row->words[i + 1] ? ", "
-					     : " or ",
-			 row->words[i]);
+			 !count			 ? ""
+			 : row->words[count + 1] ? ", "
+						 : " or ",
+			 row->words[count]);
 	}
-	return complain_usage(line->name, "--%s takes %s, not %s", row->name, all, text);
+	complain_usage(line->name, "--%s takes %s, not %s", row->name, all, text);
+	complain_meant(text, row->words, count);
+	return CLI_USAGE;
 }
 
 static int option_take(const struct command_line *line, const struct command_option *row,
@@ -79,8 +87,8 @@ static int option_take(const struct command_line *line, const struct command_opt
 		status = command_line_time(line->name, option, text, row->min, &number);
 	else if (row->type == COMMAND_SIZE)
 		status = command_line_size(line->name, option, text, &number);
-	if (!status && row->type == COMMAND_TEXT)
-		*(const char **)to = text;
+	if (!status && (row->type == COMMAND_TEXT || row->words))
+		*(const char **)to = row->words ? row->words[0] : text;
 	else if (!status && row->bytes == sizeof(uint64_t))
 		*(uint64_t *)to = number;
 	else if (!status)
@@ -91,7 +99,7 @@ static int option_take(const struct command_line *line, const struct command_opt
 int command_line_read(const struct command_line *line, int argc, char **argv, void *options)
 {
 	struct option longs[OPTIONS_MAX + 2];
-	char letters[2 * OPTIONS_MAX + 4];
+	char letters[2 * OPTIONS_MAX + 5];
 	int id, status;
 
 	table_write(line, longs, letters);
@@ -104,10 +112,8 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
 			fputs(line->usage, stdout);
 			return CLI_FINE;
 		}
-		if (id == '?')
-			return complain_usage(line->name,
-					      "this option is not known or lacks its value: %s",
-					      argv[optind - 1]);
+		if (id == '?' || id == ':')
+			return command_line_complain(line->name, longs, id, argv[optind - 1]);
 		while (id < ID_FIRST && row->letter != id)
 			row++;
 		status = option_take(line, id < ID_FIRST ? row : row + id - ID_FIRST, optarg,

@@ -9,9 +9,9 @@
 #include <sys/types.h>
 
 enum command_type {
-	COMMAND_FLAG, /* has no value: stores `min` */
+	COMMAND_FLAG, /* has no value: stores `min`, or the text words[0] */
 	COMMAND_TEXT,
-	COMMAND_WORD,	/* one of `words`: its text, or its place where that has 4 bytes */
+	COMMAND_WORD,	/* one of `words`: its text, or where that has 4 bytes its place + `min` */
 	COMMAND_NUMBER, /* from `min` to `max` */
 	COMMAND_ID,	/* of a process or thread */
 	COMMAND_TIME,	/* in ns, `min` at least */

@@ -43,125 +43,77 @@ static const char help[] =
 	"  --json              sum up on stdout, as one JSON object\n"
 	"  --help              this text\n";
 
-enum {
-	OPT_POLICY = 256,
-	OPT_BUFFER,
-	OPT_FOR,
-	OPT_STRICT,
-	OPT_PREARM,
-	OPT_ORDERED,
-	OPT_NO_FOLLOW,
-	OPT_JSON,
-	OPT_COMPRESS,
-	OPT_TREE,
-	OPT_WAIT_ALL,
-	OPT_ON,
-	OPT_HELP
-};
-
-static const struct option long_options[] = {
-	{ "event", required_argument, NULL, 'e' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "policy", required_argument, NULL, OPT_POLICY },
-	{ "buffer", required_argument, NULL, OPT_BUFFER },
-	{ "on", required_argument, NULL, OPT_ON },
-	{ "for", required_argument, NULL, OPT_FOR },
-	{ "strict", no_argument, NULL, OPT_STRICT },
-	{ "prearm", no_argument, NULL, OPT_PREARM },
-	{ "ordered", no_argument, NULL, OPT_ORDERED },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "wait-all", no_argument, NULL, OPT_WAIT_ALL },
-	{ "all", no_argument, NULL, 'a' },
-	{ "cpu", required_argument, NULL, 'C' },
-	{ "cgroup", required_argument, NULL, 'G' },
-	{ "tree", no_argument, NULL, OPT_TREE },
-	{ "compress", no_argument, NULL, OPT_COMPRESS },
-	{ "verbose", no_argument, NULL, 'v' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ 0 },
-};
-
-static int take_policy(struct record_options *options, const char *name)
+static int spec_take(void *data, const struct command_option *option, const char *text,
+		     const char *name)
 {
-	static const char *const names[] = { "discard", "cyclic", "block", "notify" };
+	struct record_options *options = data;
 
-	/* in the order of enum wm_policy, without the default */
-	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(names[i], name))
-			continue;
-		options->session.policy = (enum wm_policy)(WM_POLICY_DISCARD + i);
-		return 0;
-	}
-	complain_usage("record", "there is no policy %s", name);
-	complain_meant(name, names, sizeof(names) / sizeof(names[0]));
-	return CLI_USAGE;
+	(void)option;
+	(void)name;
+	options->specs[options->spec_count++] = text;
+	return CLI_FINE;
 }
 
-static int take_option(struct record_options *options, int letter)
+static int dir_take(void *data, const struct command_option *option, const char *text,
+		    const char *name)
 {
-	switch (letter) {
-	case 'e':
-		options->specs[options->spec_count++] = optarg;
-		return 0;
-	case 'o':
-		if (!optarg[0] || strlen(optarg) >= sizeof(options->dir))
-			return complain_usage("record", "-o needs a folder's name");
-		strcpy(options->dir, optarg);
-		return 0;
-	case 'p':
-		return command_line_ids("record", "--pid", optarg, &options->pids,
-					&options->pid_count, &options->pid_room);
-	case OPT_POLICY:
-		return take_policy(options, optarg);
-	case OPT_BUFFER:
-		return command_line_size("record", "--buffer", optarg,
-					 &options->session.buffer_bytes);
-	case OPT_FOR:
-		return command_line_time("record", "--for", optarg, 1, &options->for_ns);
-	case OPT_ON:
-		return flight_parse(&options->flight, optarg);
-	case OPT_STRICT:
-		options->session.strict = 1;
-		return 0;
-	case OPT_PREARM:
-		options->session.prearm = 1;
-		return 0;
-	case OPT_ORDERED:
-		options->session.ordered = 1;
-		return 0;
-	case OPT_NO_FOLLOW:
-		options->session.follow = WM_FOLLOW_NONE;
-		return 0;
-	case 'a':
-		options->session.cpus = "all";
-		return 0;
-	case 'C':
-		options->session.cpus = optarg;
-		return 0;
-	case 'G':
-		options->session.cgroup = optarg;
-		return 0;
-	case OPT_TREE:
-		options->tree = 1;
-		return 0;
-	case OPT_WAIT_ALL:
-		options->wait_all = 1;
-		return 0;
-	case 'v':
-		options->verbose = 1;
-		return 0;
-	case OPT_COMPRESS:
-		options->compress = 1;
-		return 0;
-	case OPT_JSON:
-		options->json = 1;
-		return 0;
-	default:
-		return CLI_USAGE;
-	}
+	struct record_options *options = data;
+
+	(void)option;
+	if (!text[0] || strlen(text) >= sizeof(options->dir))
+		return complain_usage(name, "-o needs a folder's name");
+	strcpy(options->dir, text);
+	return CLI_FINE;
 }
+
+static int pids_take(void *data, const struct command_option *option, const char *text,
+		     const char *name)
+{
+	struct record_options *options = data;
+
+	(void)option;
+	return command_line_ids(name, "--pid", text, &options->pids, &options->pid_count,
+				&options->pid_room);
+}
+
+static int trigger_take(void *data, const struct command_option *option, const char *text,
+			const char *name)
+{
+	(void)option;
+	(void)name;
+	return flight_parse(&((struct record_options *)data)->flight, text);
+}
+
+/* In the order of enum wm_policy, without the default. */
+static const char *const policies[] = { "discard", "cyclic", "block", "notify", NULL };
+static const char *const all_cpus[] = { "all" };
+
+static const struct command_option table[] = {
+	{ "event", 'e', COMMAND_CALL, .take = spec_take },
+	{ "output", 'o', COMMAND_CALL, .take = dir_take },
+	{ "pid", 'p', COMMAND_CALL, .take = pids_take },
+	{ "policy", 0, COMMAND_WORD, COMMAND_TO(record_options, session.policy),
+	  .min = WM_POLICY_DISCARD, .words = policies },
+	{ "buffer", 0, COMMAND_SIZE, COMMAND_TO(record_options, session.buffer_bytes) },
+	{ "on", 0, COMMAND_CALL, .take = trigger_take },
+	{ "for", 0, COMMAND_TIME, COMMAND_TO(record_options, for_ns), .min = 1 },
+	{ "strict", 0, COMMAND_FLAG, COMMAND_TO(record_options, session.strict), .min = 1 },
+	{ "prearm", 0, COMMAND_FLAG, COMMAND_TO(record_options, session.prearm), .min = 1 },
+	{ "ordered", 0, COMMAND_FLAG, COMMAND_TO(record_options, session.ordered), .min = 1 },
+	{ "no-follow", 0, COMMAND_FLAG, COMMAND_TO(record_options, session.follow),
+	  .min = WM_FOLLOW_NONE },
+	{ "wait-all", 0, COMMAND_FLAG, COMMAND_TO(record_options, wait_all), .min = 1 },
+	{ "all", 'a', COMMAND_FLAG, COMMAND_TO(record_options, session.cpus), .words = all_cpus },
+	{ "cpu", 'C', COMMAND_TEXT, COMMAND_TO(record_options, session.cpus) },
+	{ "cgroup", 'G', COMMAND_TEXT, COMMAND_TO(record_options, session.cgroup) },
+	{ "tree", 0, COMMAND_FLAG, COMMAND_TO(record_options, tree), .min = 1 },
+	{ "compress", 0, COMMAND_FLAG, COMMAND_TO(record_options, compress), .min = 1 },
+	{ "verbose", 'v', COMMAND_FLAG, COMMAND_TO(record_options, verbose), .min = 1 },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(record_options, json), .min = 1 },
+	{ .name = NULL },
+};
+
+static const struct command_line line = { "record", help, table, 1 };
 
 /*
  * waymark-YYYYmmdd-HHMMSS, with a number behind it if that is taken. We make it at once: a folder
@@ -212,7 +164,7 @@ static int check(struct record_options *options, int argc, char **argv)
 
 int record_options_parse(struct record_options *options, int argc, char **argv)
 {
-	int letter, status;
+	int status;
 
 	*options = (struct record_options){ .session = WM_SESSION_OPTIONS_INIT };
 	options->session.allow_unmatched = 1;
@@ -220,21 +172,8 @@ int record_options_parse(struct record_options *options, int argc, char **argv)
 	options->specs = calloc((size_t)argc + 1, sizeof(*options->specs));
 	if (!options->specs)
 		return complain(-ENOMEM, NULL);
-	optind = 1;
-	opterr = 0;
-	while ((letter = getopt_long(argc, argv, "+:e:o:p:aC:G:vh", long_options, NULL)) != -1) {
-		if (letter == OPT_HELP || letter == 'h') {
-			fputs(help, stdout);
-			return CLI_FINE;
-		}
-		status = letter == '?' || letter == ':'
-				 ? command_line_complain("record", long_options, letter,
-							 argv[optind - 1])
-				 : take_option(options, letter);
-		if (status)
-			return status;
-	}
-	return check(options, argc, argv);
+	status = command_line_read(&line, argc, argv, options);
+	return status < 0 ? check(options, argc, argv) : status;
 }
 
 void record_options_release(struct record_options *options)

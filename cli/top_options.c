@@ -59,11 +59,13 @@ static int pids_take(void *data, const struct command_option *option, const char
 				&options->pid_room);
 }
 
+static const char *const all_cpus[] = { "all" };
+
 static const struct command_option table[] = {
 	{ "event", 'e', COMMAND_CALL, .take = spec_take },
 	{ "pid", 'p', COMMAND_CALL, .take = pids_take },
 	{ "tree", 0, COMMAND_FLAG, COMMAND_TO(top_options, tree), .min = 1 },
-	{ "all", 'a', COMMAND_FLAG, COMMAND_TO(top_options, all), .min = 1 },
+	{ "all", 'a', COMMAND_FLAG, COMMAND_TO(top_options, cpus), .words = all_cpus },
 	{ "cpu", 'C', COMMAND_TEXT, COMMAND_TO(top_options, cpus) },
 	{ "cgroup", 'G', COMMAND_TEXT, COMMAND_TO(top_options, cgroup) },
 	{ "output", 'o', COMMAND_TEXT, COMMAND_TO(top_options, output) },
@@ -105,7 +107,6 @@ int top_options_parse(struct top_options *options, int argc, char **argv)
 	status = command_line_read(&line, argc, argv, options);
 	if (status >= 0)
 		return status;
-	options->cpus = options->all ? "all" : options->cpus;
 	options->command = optind < argc ? argv + optind : NULL;
 	return check(options);
 }

@@ -17,7 +17,7 @@ struct top_options {
 	char **command;		   /* NULL: none */
 	uint64_t interval_ns, for_ns, buffer_bytes;
 	uint64_t row_max;
-	int json, tree, no_follow, all;
+	int json, tree, no_follow;
 };
 
 /* As record_options_parse(): -1 to continue, else the exit status. Release in either case. */

@@ -235,7 +235,7 @@ said 1 "No such file or directory: nothing" coverage nothing plain
 grep -q '^LF:' out || fail "one folder that is no trace keeps the other from being reported"
 said 1 "this is no trace" coverage elsewhere
 said 2 "name a trace's folder" coverage
-said 2 "not known or lacks its value" coverage --include
+said 2 "--include needs a value" coverage --include
 said 2 "--from takes a time" coverage --from never plain
 said 1 "No such file or directory" coverage -o nothing/x.info plain
 if [ -w /dev/full ]; then
