@@ -97,7 +97,7 @@ Test(flight, rows_have_what_fired)
 	flight_rows(&rows, &flight);
 	out_char(&out, 0);
 	cr_expect_str_eq(out.bytes,
-			 "{\"on\":[\n{\"trigger\":\"signal:USR1\",\"fired\":true,\"pid\":5,"
+			 "{\"on\":[{\"trigger\":\"signal:USR1\",\"fired\":true,\"pid\":5,"
 			 "\"tid\":6,\"signal\":10}]");
 }
 

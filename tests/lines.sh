@@ -173,9 +173,9 @@ expect "the mistakes of optimized code's tracefile" "$(valid tuned.info)" ""
 said 0 "compiled with optimization" coverage --summary tuned_trace
 grep -q '/shapes.c  *yes$' out || fail "--summary does not mark optimized code: $(cat out)"
 said 0 "" coverage --json tuned_trace
-expect "sources that --json marks" "$(grep -c '"optimized":true' out)" 2
+expect "sources that --json marks" "$(grep -o '"optimized":true' out | wc -l)" 2
 said 0 "" coverage --json plain
-expect "sources that --json does not mark" "$(grep -c '/.*"optimized":false' out)" 2
+expect "sources that --json does not mark" "$(grep -o '"/[^}]*"optimized":false' out | wc -l)" 2
 
 # The compiler's own headers count only if someone asks for them.
 # shellcheck disable=SC2086 # several words

@@ -16,7 +16,7 @@ for marker in json.load(sys.stdin)["marker"]:
 hits()
 {
 	timeout 30 "$waymark" list --json -p "$pid" "$1" |
-		sed -n "s/.*\"name\":\"$1\".*\"hits\":\([0-9a-z]*\),.*/\1/p"
+		grep -o "{\"name\":\"$1\"[^}]*" | sed -n 's/.*"hits":\([0-9a-z]*\),.*/\1/p'
 }
 
 # record_to FOLDER: $pid, in the background; returns when its markers are armed
@@ -159,7 +159,7 @@ done | dd of=moved bs=1 seek=$note conv=notrunc status=none
 "$waymark" list ./moved 2>words | sed 's/ [^ ]*$//' | cmp - wanted || fail "a moved note: $(cat words)"
 start ./moved 1 1 1000000
 await_running "$pid"
-expect "a moved note: a process" "$("$waymark" list --json -p "$pid" | grep -c '"sites":1,')" "$("$waymark" list --json ./ticker | grep -c '"sites":1,')"
+expect "a moved note: a process" "$("$waymark" list --json -p "$pid" | grep -o '"sites":1,')" "$("$waymark" list --json ./ticker | grep -o '"sites":1,')"
 records moved_trace -p "$pid"
 # What cannot be found is named: one record less, and no table fits.
 cp ticker damaged

@@ -105,7 +105,7 @@ same()
 	local what=$1 spec=$2 language
 	shift 2
 	timeout 60 "$waymark" list --json "$@" >listed 2>words || fail "list $*: $(cat words)"
-	sed -n 's/^ *{"name":"\([^"]*\)".*/\1/p' listed | sort -u >names
+	grep -o '{"name":"[^"]*' listed | cut -d '"' -f 4 | sort -u >names
 	for language in c cc; do
 		timeout 60 ./places-$language "$what" "$spec" >said 2>words ||
 			fail "places-$language $what $spec: $(cat words)"

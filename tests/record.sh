@@ -150,7 +150,7 @@ if command -v c++ >/dev/null; then
 	run 1 --json -o twice_trace -- ./twice
 	says "shop:twice: two sites give this marker different field types: $at and $at"
 	expect "twice: recorded" "$(json recorded)" 0
-	expect "twice: refusals" "$(json refused) $(grep '"kind":"refusal"' out | grep -o '"subject":"[^"]*"\|"detail":"[^"]*"' | sort -u | xargs)" \
+	expect "twice: refusals" "$(json refused) $(grep -o '"kind":"refusal"[^}]*' out | grep -o '"subject":"[^"]*"\|"detail":"[^"]*"' | sort -u | xargs)" \
 		"1 detail:$at and $at subject:shop:twice"
 	# beside a marker that is armed, too: a spec of its own was asked for
 	build_target record/thrice.c "$map"
