@@ -153,7 +153,7 @@ rm -rf ran
 run 7 --json -e trail/soft/ -o ran -- ./trailed l 20
 expect "all is main" "$blocks" "$(json blocks)"
 
-# A running program is taken by the engine alone, or by steps together with markers.
+# A running program is taken by the engine alone, without markers.
 start ./both 2000000000
 bad 1 "soft takes no running program together with markers" "${soft[@]}" -e marker:both:turn --for 100ms -p "$pid"
 
