@@ -46,7 +46,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 11
+#define CONTROL_VERSION 12
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -166,6 +166,8 @@ struct control_inherited {
 
 struct control_commit {
 	uint64_t set; /* what is placed from now on; 0 or left out: not to be inherited */
+	uint32_t replaces; /* what was not placed since the COMMIT before is disarmed */
+	uint32_t reserved;
 };
 
 struct control_adopt {
@@ -320,7 +322,7 @@ _Static_assert(sizeof(struct control_module) == 32, "fixed");
 _Static_assert(sizeof(struct control_bundle) == 16, "fixed");
 _Static_assert(sizeof(struct control_seen) == 8, "fixed");
 _Static_assert(sizeof(struct control_inherited) == 16, "fixed");
-_Static_assert(sizeof(struct control_commit) == 8, "fixed");
+_Static_assert(sizeof(struct control_commit) == 16, "fixed");
 _Static_assert(sizeof(struct control_adopt) == 16, "fixed");
 _Static_assert(sizeof(struct control_wait) == 24, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");

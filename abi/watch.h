@@ -26,7 +26,6 @@
  *	                hits with the gate shut, or of another generation, are dropped and counted
  *	                to end it, the outside disables its events, waits a moment for pending
  *	                signals, shuts the gate (WATCH_OFF), closes the events
- *	                to change one, see "Changed in place"
  *	UNWATCH         all of the session's that are numbered from..to; the handler is removed with
  *	                the last, once no thread can have a pending signal of theirs
  *	WATCH_LOST      from the agent: watches can't stay in the process any more (why: an error of
@@ -34,19 +33,6 @@
  *
  * Two sessions with events of their own on one word get one signal for both, too; so each session
  * that watches the word takes that signal, whichever session's it is.
- *
- * Changed in place. The fields of a watch that the handler reads do not change while the watch
- * lives. Another address, length, kind or condition is another watch with another number, requested
- * as usual, its gate shut. Then the outside gives the same kernel events the new cookies, and in
- * between, with the program stopped if possible,
- *
- *	the new one's gate   WATCH_GATE(generation, WATCH_ON), its `value` before
- *	the old one's        WATCH_LEAVING: its earlier hits are still pending, and are taken
- *	all others'          accept all generations since they began, for all events of the process
- *	                     get a new one
- *
- * A moment later the outside shuts the old one's gate and sends UNWATCH for it. If the kernel
- * refuses, all events have the old cookies again, and the new watch is removed.
  *
  * An object of more than 8 bytes, or that is not aligned, is several watches of one event: each has
  * its offset in the object.
@@ -283,15 +269,10 @@ struct control_watch_lost {
  */
 #define WATCH_OFF 0u
 #define WATCH_ON 1u
-#define WATCH_LEAVING 2u /* it has no kernel events any more */
 #define WATCH_GATE(generation, state) ((uint32_t)((generation)&0xffu) << 8 | (state))
-/* That generation, and those from `since` on. */
-#define WATCH_GATE_SINCE(since, generation, state)                                                 \
-	(WATCH_GATE(generation, state) | (((uint32_t)(generation) - (since)) & 0xffu) << 16)
 #define WATCH_GATE_STATE(gate) ((gate)&0xffu)
 #define WATCH_GATE_TAKES(gate, generation)                                                         \
-	(WATCH_GATE_STATE(gate) != WATCH_OFF &&                                                    \
-	 ((((gate) >> 8) - (generation)) & 0xffu) <= (((gate) >> 16) & 0xffu))
+	(WATCH_GATE_STATE(gate) != WATCH_OFF && ((gate) >> 8 & 0xffu) == (generation))
 
 #define WATCH_UNCERTAIN (UINT64_C(1) << 63) /* in `ticks`: the value is not exact */
 

@@ -378,15 +378,13 @@ static void throttle_rows(struct rows *rows, const struct kernel_sums *sums)
 }
 
 static const struct row_column change_columns[] = {
-	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
-	{ "from", ROW_TEXT, ROW_PLAIN, 0, "the watch that was changed" },
-	{ "to", ROW_TEXT, ROW_PLAIN, 0, "what it became" },
 	{ "begin", ROW_U64, ROW_TIME, 0, "when" },
-	{ "gap", ROW_U64, ROW_NS, 0, "within which hits may be missing" },
-	{ "stopped", ROW_BOOL, ROW_PLAIN, 0, "the process stood still: none are" },
+	{ "gap", ROW_U64, ROW_NS, 0, "within which a process had either" },
+	{ "removed", ROW_TEXT, ROW_PLAIN, 0, "the spec that was removed" },
+	{ "added", ROW_TEXT, ROW_PLAIN, 0, "the spec that was added" },
 };
 const struct row_table report_change_table = ROW_TABLE(
-	"change", "Watches that were changed while they recorded.", change_columns);
+	"change", "Specs that came or went during the recording.", change_columns);
 
 static void change_rows(struct rows *rows, const struct facts *meta)
 {
@@ -396,10 +394,9 @@ static void change_rows(struct rows *rows, const struct facts *meta)
 		for (size_t j = 0; j < meta->processes[i].change_count; j++) {
 			const struct fact_change *change = &meta->processes[i].changes[j];
 
-			ROWS_PUT(rows, change_columns, row_u64(meta->processes[i].pid),
-				 row_text(change->from), row_text(change->to),
-				 row_u64(change->begin_ns), row_u64(change->gap_ns),
-				 row_bool(change->was_stopped));
+			ROWS_PUT(rows, change_columns, row_u64(change->begin_ns),
+				 row_u64(change->gap_ns), row_text(change->from),
+				 row_text(change->to));
 		}
 	rows_close(rows);
 }

@@ -9,7 +9,6 @@
 #include "base/quantity.h"
 #include "cli/tree.h"
 #include "cli/watch_hit.h"
-#include "cli/watch_input.h"
 #include "cli/watch_stop.h"
 #include "cli/watch_where.h"
 #include "record/session/session.h"
@@ -51,7 +50,6 @@ static const char help[] =
 	"  --rows N            how many rows of each EXPR the table has at most (default 20; 0: all)\n"
 	"  -f, --follow        each hit, as it comes\n"
 	"  -n, --history N     how many of the last hits are shown at the end (default 10)\n"
-	"  -i, --input         each line of standard input is an expression to watch in place of the one before\n"
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
 	"  --tree              with -p: the processes that descend from it too\n"
 	"  --no-follow         leave the program's children alone\n"
@@ -62,13 +60,19 @@ static const char help[] =
 enum { OPT_FOR = 256, OPT_ROWS, OPT_TREE, OPT_NO_FOLLOW, OPT_HEX, OPT_JSON };
 
 static const struct option long_options[] = {
-	{ "expr", required_argument, NULL, 'e' }, { "pid", required_argument, NULL, 'p' },
-	{ "follow", no_argument, NULL, 'f' },	  { "history", required_argument, NULL, 'n' },
-	{ "by-thread", no_argument, NULL, 't' },  { "rows", required_argument, NULL, OPT_ROWS },
-	{ "input", no_argument, NULL, 'i' },	  { "for", required_argument, NULL, OPT_FOR },
-	{ "tree", no_argument, NULL, OPT_TREE },  { "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "json", no_argument, NULL, OPT_JSON },  { "hex", no_argument, NULL, OPT_HEX },
-	{ "help", no_argument, NULL, 'h' },	  { 0 },
+	{ "expr", required_argument, NULL, 'e' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "follow", no_argument, NULL, 'f' },
+	{ "history", required_argument, NULL, 'n' },
+	{ "by-thread", no_argument, NULL, 't' },
+	{ "rows", required_argument, NULL, OPT_ROWS },
+	{ "for", required_argument, NULL, OPT_FOR },
+	{ "tree", no_argument, NULL, OPT_TREE },
+	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "hex", no_argument, NULL, OPT_HEX },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
 };
 
 struct options {
@@ -77,7 +81,7 @@ struct options {
 	size_t expr_count, pid_count, pid_room;
 	char **command; /* NULL with -p */
 	uint64_t history, rows, for_ns;
-	int by_thread, each, json, hex, input, tree;
+	int by_thread, each, json, hex, tree;
 	struct wm_session_options session;
 };
 
@@ -88,8 +92,6 @@ struct watching {
 	struct writers *table;
 	struct watch_hits *hits;
 	struct child child;
-	struct watch_input input;
-	char *spec; /* what -i changes */
 	uint64_t began_ns, shown_ns;
 	unsigned int shown_lines; /* of a table that is on the terminal */
 	int is_live;		  /* stdout is one */
@@ -121,9 +123,6 @@ static int take_option(struct options *options, int letter)
 		return 0;
 	case OPT_ROWS:
 		return command_line_number("watch", "--rows", optarg, 0, ROWS_MAX, &options->rows);
-	case 'i':
-		options->input = 1;
-		return 0;
 	case OPT_FOR:
 		return command_line_time("watch", "--for", optarg, 1, &options->for_ns);
 	case OPT_TREE:
@@ -157,7 +156,7 @@ static int parse(struct options *options, int argc, char **argv)
 	optind = 1;
 	opterr = 0;
 	for (;;) {
-		while ((letter = getopt_long(argc, argv, "+:e:p:tfn:ih", long_options, NULL)) !=
+		while ((letter = getopt_long(argc, argv, "+:e:p:tfn:h", long_options, NULL)) !=
 		       -1) {
 			int status;
 
@@ -183,11 +182,6 @@ static int parse(struct options *options, int argc, char **argv)
 	if (!options->command == !options->pid_count)
 		return complain_usage("watch", options->command ? "either -p or a command, not both"
 								: "a command or -p is missing");
-	if (options->input && (options->command || options->expr_count > 1))
-		return complain_usage("watch",
-				      options->command
-					      ? "standard input is the program's: -i goes with -p"
-					      : "which one would -i change? Name one EXPR");
 	if (options->command && options->tree)
 		return complain_usage("watch",
 				      "--tree is for -p; the children of a program that is started "
@@ -321,46 +315,14 @@ static int fail(struct watching *watching, int error)
 
 static int expr_add(struct watching *watching, const char *expr)
 {
-	char *spec = watch_input_spec(expr);
-	int err = spec ? wm_session_add(watching->session, spec) : -ENOMEM;
+	char *spec;
+	int err;
 
-	free(watching->spec);
-	watching->spec = spec;
+	if (asprintf(&spec, "%s%s", strncmp(expr, "watch:", 6) ? "watch:" : "", expr) < 0)
+		return -ENOMEM;
+	err = wm_session_add(watching->session, spec);
+	free(spec);
 	return err;
-}
-
-/* A line of standard input: if it can't be watched, say so; the earlier watch continues. */
-static void change_to(struct watching *watching, const char *expr)
-{
-	struct wm_kevent_gap gap = { .size = sizeof(gap) };
-	char *spec = watch_input_spec(expr);
-	int err = spec ? wm_session_modify(watching->session, watching->spec, spec, &gap) : -ENOMEM;
-
-	if (err) {
-		complain(err, "%s", spec ? wm_session_detail(watching->session) : "");
-		free(spec);
-		return;
-	}
-	complain_words("waymark: %s became %s", watching->spec, spec);
-	fprintf(stderr,
-		gap.was_stopped ? "; the program stood still for %llu us\n"
-				: "; within %llu us hits may be missing\n",
-		(unsigned long long)((gap.last_ns - gap.first_ns) / 1000 + 1));
-	free(watching->spec);
-	watching->spec = spec;
-}
-
-static void take_input(struct watching *watching)
-{
-	char line[WATCH_INPUT_MAX];
-	int got;
-
-	while (watching->options->input && (got = watch_input_line(&watching->input, line))) {
-		if (got > 0)
-			change_to(watching, line);
-		else
-			complain(got, "a line of standard input");
-	}
 }
 
 static int set_up(struct watching *watching)
@@ -417,7 +379,6 @@ static void watch(struct watching *watching)
 			return;
 		if (options->command ? child_reap(&watching->child, WNOHANG) : alive == 0)
 			return;
-		take_input(watching);
 		if (options->for_ns && now - began >= options->for_ns)
 			return;
 		if (!child_interrupts())
@@ -520,7 +481,7 @@ static int run(const struct options *options)
 	struct watching watching = { .options = options,
 				     /* what is typed would be in the table */
 				     .is_live = !options->json && !options->each &&
-						!options->input && isatty(STDOUT_FILENO) };
+						isatty(STDOUT_FILENO) };
 	int status = CLI_FAILED;
 
 	child_catch_signals();
@@ -534,7 +495,6 @@ static int run(const struct options *options)
 		watch(&watching);
 		status = finish(&watching);
 	}
-	free(watching.spec);
 	watch_hits_free(watching.hits);
 	writers_free(watching.table);
 	watch_wheres_free(watching.wheres);

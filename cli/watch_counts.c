@@ -24,16 +24,6 @@ static const char *gap_text(uint64_t gap_ns, char *text, size_t bytes)
 	return text;
 }
 
-/* It became the one behind it in the list. */
-static void tell_change(FILE *to, const struct watched_spec *watched)
-{
-	if (watched->was_stopped)
-		fputs("; then changed, while the program stood still", to);
-	else
-		fprintf(to, "; then changed while threads ran: within %llu us hits may be missing",
-			(unsigned long long)(watched->gap_ns / 1000 + 1));
-}
-
 /* "  frames: 12 watched; 3 not, as no debug register was free" */
 static void tell_frames(FILE *to, const struct watched_spec *watched, const char *margin)
 {
@@ -137,8 +127,6 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 		counts->starved == 1
 			? "kernel event had no debug register for some time: hits may be missing"
 			: "kernel events had no debug register for some time: hits may be missing");
-	if (watched->until_realtime_ns)
-		tell_change(to, watched);
 	if (watched->lost)
 		fprintf(to, "; taken away before the end: %s", wm_error_text(watched->lost));
 	fputc('\n', to);
@@ -184,9 +172,6 @@ static const struct row_column columns[] = {
 	{ "lost", ROW_TEXT, ROW_PLAIN, 0, "why it was removed before the end" },
 	COUNT("pointers", "that it follows"),
 	COUNT("waits", "which pointer led nowhere at the end, from 1; 0: none"),
-	{ "changed", ROW_U64, ROW_TIME, 0, "when it became the next watch" },
-	{ "gap", ROW_U64, ROW_NS, 0, "within which hits may be missing then" },
-	{ "stopped", ROW_BOOL, ROW_PLAIN, 0, "the process stood still: none are" },
 	COUNT("hits", "as the kernel counted them, without masked"),
 	COUNT("taken", "hits that the agent got"),
 	COUNT("filtered", "taken, and left out by a condition"),
@@ -224,7 +209,6 @@ const struct row_table watch_table = ROW_TABLE("watch", "What each watch came to
 
 void watch_row(struct rows *rows, const struct watched_spec *watched, int unproven)
 {
-	int has_change = watched->until_realtime_ns != 0;
 	struct row_value row[COLUMNS] = {
 		row_text(watched->text),
 		row_address(watched->address),
@@ -239,9 +223,6 @@ void watch_row(struct rows *rows, const struct watched_spec *watched, int unprov
 		row_text(watched->lost ? wm_error_text(watched->lost) : NULL),
 		row_known(watched->pointers),
 		watched->pointers ? row_u64(watched->waits) : row_null(),
-		row_known(watched->until_realtime_ns),
-		has_change ? row_u64(watched->gap_ns) : row_null(),
-		has_change ? row_bool(watched->was_stopped) : row_null(),
 	};
 	uint64_t counts[COUNTS];
 
@@ -256,30 +237,13 @@ void watch_row(struct rows *rows, const struct watched_spec *watched, int unprov
 	rows_put(rows, row);
 }
 
-/* What it was before first. */
-static void print_all(const struct watched_spec *watched, int unproven)
-{
-	if (watched->earlier)
-		print_all(watched->earlier, unproven);
-	if (!watched->processes)
-		return;
-	fputs("waymark: ", stderr);
-	watch_counts_text(watched, unproven, "", stderr);
-}
-
 void watches_print(const struct watched_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (watches_of(list, i))
-			print_all(watches_of(list, i), list->unproven);
-}
-
-/* What it was before first. */
-static void put_all(struct rows *rows, const struct watched_spec *watched, int unproven)
-{
-	if (watched->earlier)
-		put_all(rows, watched->earlier, unproven);
-	watch_row(rows, watched, unproven);
+		if (watches_of(list, i)) {
+			fputs("waymark: ", stderr);
+			watch_counts_text(watches_of(list, i), list->unproven, "", stderr);
+		}
 }
 
 void watches_rows(struct rows *rows, const struct watched_list *list)
@@ -287,6 +251,6 @@ void watches_rows(struct rows *rows, const struct watched_list *list)
 	rows_open(rows, &watch_table, NULL);
 	for (size_t i = 0; i < list->count; i++)
 		if (watches_of(list, i))
-			put_all(rows, watches_of(list, i), list->unproven);
+			watch_row(rows, watches_of(list, i), list->unproven);
 	rows_close(rows);
 }

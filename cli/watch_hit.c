@@ -2,7 +2,6 @@
 #include "cli/watch_hit.h"
 
 #include "base/array.h"
-#include "cli/watch_input.h"
 #include "cli/watch_value.h"
 #include "record/session/session.h"
 #include "record/watch/watches.h"
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORDS_BYTES (WATCH_INPUT_MAX + WATCH_PART_BYTES)
+#define WORDS_BYTES (2048 + WATCH_PART_BYTES)
 #define VALUE_MAX (8 * WATCH_REGISTERS)
 
 /* A thread's hits of one instruction so far, of a number that several registers hold. */
@@ -84,12 +83,10 @@ static const struct watched_spec *spec_of(const struct wm_session *session, cons
 	for (size_t i = 0; i < session->watched->count; i++) {
 		const struct watched_spec *watched = watches_of(session->watched, i);
 
-		for (; watched; watched = watched->earlier) {
-			if (!watched->words || strcmp(watched->words, words) != 0)
-				continue;
-			*type = watched_type(watched, session->told_process);
-			return watched;
-		}
+		if (!watched || !watched->words || strcmp(watched->words, words) != 0)
+			continue;
+		*type = watched_type(watched, session->told_process);
+		return watched;
 	}
 	return NULL;
 }

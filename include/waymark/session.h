@@ -213,7 +213,7 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
  * "trail/OPTIONS/", once; waymark-spec(7) has the whole grammar. Takes effect at
  * wm_session_start(). A session with only a trail loads no agent. 0;
  *
- *	-EBUSY			the session runs
+ *	-EBUSY			the session runs: see wm_session_change()
  *	-WM_E_SPEC, -WM_E_FIELD_TYPE, -WM_E_WATCH_...
  *				it is invalid: the detail names the part that is wrong
  *	-WM_E_SPEC_TWICE	there is one already, or another trail
@@ -296,37 +296,23 @@ int wm_session_refusals(struct wm_session *session,
 int wm_session_output(struct wm_session *session, const char *dir);
 
 /*
- * Change a watch while the session runs. `spec` is the added spec, "watch:counter", written the
- * same way. `to` is another watch, "watch:total/if=changed/": its variable, length, kind and
- * condition may differ. Events of the new watch carry its name.
+ * Change what a running session records: add specs, and remove others by the text that they were
+ * added with. What is new is armed as wm_session_start() would, in all processes that are there;
+ * processes that come later get the new set. Specs that stay keep recording, but for these: watches
+ * that share an event object with one that is removed, and the kernel's events if one of them is
+ * added or removed, have a gap. The trace says when the change was and how long it took.
  *
- * The new watch needs the same number of debug registers and takes over those of the old one, so
- * that no other tool can take them in between. It replaces the old one in all processes of the
- * session where that is armed, or in none; processes that come later get the new one. Pointers of
- * the expression are followed again.
+ * All or nothing: where something new can't be armed, the session records what it did before, and
+ * the detail names it. Steps the session, for as long as its processes take to answer. 0; or
  *
- * The session stops the threads for the change where it can, so that no hit is lost. Otherwise the
- * trace and `gap` name the two times between which threads had one or the other. Hits of the old
- * watch may still be read for a moment. `gap` may be NULL; else the caller sets its size.
- *
- * The call reads the debug information and then takes a few milliseconds. It takes up to two
- * seconds if threads that were just hit get no CPU, because those hits belong to the old watch.
- * Returns 0; or one of these, and then the old watch is in place everywhere:
- *
- *	-EINVAL			no running session, or an invalid size
+ *	-EINVAL			no running session
  *	-EDEADLK		called in a callback
- *	-ENOENT			no watch of the session is written so
- *	-WM_E_SPEC, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
- *	-WM_E_WATCH_CHANGE	one of them is a local variable; the new one takes more or fewer
- *				debug registers, or shares an event object and is of another library
- *				or thread
- *	-WM_E_WATCH_...		in some process it is no place
- *	-errno			the kernel's refusal
- *	-WM_E_EVENT_TORN	but some process lost the old one: its summary says so
- *	-ENOMEM
+ *	-ENOENT			no spec of the session is written so
+ *	-WM_E_SPEC_FIXED	a trail, a marker with counts, or a watch from outside
+ *	or an error of wm_session_add() or wm_session_start()
  */
-int wm_session_modify(struct wm_session *session, const char *spec, const char *to,
-		      struct wm_kevent_gap *gap);
+int wm_session_change(struct wm_session *session, const char *const *add, size_t add_count,
+		      const char *const *remove, size_t remove_count);
 
 /*
  * Do what is due: requests, new processes, draining into the trace folder. Without a folder it

@@ -9,6 +9,7 @@
 #include "inside/control/agent_session.h"
 #include "inside/control/report.h"
 #include "inside/control/wait.h"
+#include "inside/detour/detour.h"
 #include "inside/detour/hook.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/cost_counters.h"
@@ -134,6 +135,7 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 static int serve_detours(struct session *session, const struct wm_message *message,
 			 const char *body, struct change *change)
 {
+	struct control_commit commit = { 0 };
 	int error;
 
 	if (session->state != SESSION_OPEN)
@@ -145,6 +147,10 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 	if (!hook_is_placed() && !registry_scan(session_text))
 		registry_follow(session_text);
 	if (message->type == CONTROL_COMMIT) {
+		if (message->bytes >= sizeof commit)
+			memcpy(&commit, body, sizeof commit);
+		if (commit.replaces)
+			detour_release_unprepared(session_lane(session));
 		wait_renew(COMMIT_MS);
 		if (session->uncommitted && wait_modules_pending(session_lane(session)))
 			wait_load_renew(COMMIT_MS);
@@ -158,10 +164,6 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 		error = detours_commit(session_lane(session), session_text, change);
 	}
 	if (message->type == CONTROL_COMMIT) {
-		struct control_commit commit = { 0 };
-
-		if (message->bytes >= sizeof commit)
-			memcpy(&commit, body, sizeof commit);
 		session->set = commit.set;
 		session->follows_modules = 1;
 	}

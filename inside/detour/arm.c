@@ -235,6 +235,15 @@ void detour_release(unsigned int lane)
 	}
 }
 
+void detour_release_unprepared(unsigned int lane)
+{
+	uint32_t bit = 1u << lane;
+
+	for (struct detour *d = detour_first(); d; d = d->next)
+		if (d->lanes & bit && !(d->prepared & bit))
+			withdraw(d, bit);
+}
+
 static int is_inert(const struct detour *detour)
 {
 	return detour->is_armed && !chain_is_wanted(detour);

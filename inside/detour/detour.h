@@ -240,6 +240,9 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 /* The session wants none of its detours any more: no events from here on. Never fails. */
 void detour_release(unsigned int lane);
 
+/* The same of those that were not placed again since the last commit. */
+void detour_release_unprepared(unsigned int lane);
+
 /*
  * Remove the jumps that no session wants, waiting or trying again for up to
  * timeout_ms. Returns how many are left.

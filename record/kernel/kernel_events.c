@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
+#define OPENS_MAX 20	    /* while the processes to record come and go */
 #define COUNT_NS 100000000u /* between two writes of counts */
 #define FOLLOW_NS 50000000u /* between two looks at CPUs, each of which interrupts all of them */
 
@@ -78,7 +79,7 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 	if (!kernel->pids)
 		return -ENOMEM;
 	for (const struct process *p = session->processes; p; p = p->next)
-		if (process_is_usable(p))
+		if (process_is_usable(p) && !process_is_dead(p))
 			pid_add(kernel, p->pid);
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		pid_add(kernel, p->pid);
@@ -572,9 +573,31 @@ static int owns(const struct spec *spec)
 	return spec->kernel != NULL;
 }
 
+/* All begin again: what was recorded by then is that of one more process. */
+static int change(struct wm_session *session, const struct source_change *change)
+{
+	struct process *process = session->kernel ? session->kernel->process : NULL;
+	int err = 0;
+
+	(void)change;
+	kernel_end(session);
+	if (process && session->writer)
+		err = drain_session_finish(session, process);
+	if (err)
+		return err;
+	/* a child may end at any moment */
+	for (int left = OPENS_MAX; left; left--) {
+		err = open_all(session);
+		if (err != -WM_E_GONE)
+			break;
+	}
+	return err;
+}
+
 const struct source kernel_source = {
 	.owns = owns,
 	.has_cpus = 1,
+	.change = change,
 	.open = open_all,
 	.drop = drop,
 	.pump = pump,

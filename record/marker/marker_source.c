@@ -27,39 +27,6 @@ static int owns(const struct spec *spec)
 
 /* ---- arming ---- */
 
-static int send_rules(struct wm_session *session, struct process *process, uint16_t type,
-		      int strict)
-{
-	struct control_rules rules = { .strict = (uint32_t)strict };
-	struct iovec parts[2] = { { &rules, sizeof(rules) } };
-	size_t bytes = 0;
-	char *globs;
-	int err;
-
-	if (type == CONTROL_DISARM)
-		return process_request(process, type, parts, 1);
-	for (size_t i = 0; i < session->specs->count; i++)
-		if (session->specs->all[i].glob)
-			bytes += strlen(session->specs->all[i].glob) + 1;
-	if (bytes > RULES_BYTES_MAX)
-		return -E2BIG;
-	globs = malloc(bytes + 1);
-	if (!globs)
-		return -ENOMEM;
-	parts[1] = (struct iovec){ globs, bytes };
-	bytes = 0;
-	for (size_t i = 0; i < session->specs->count; i++) {
-		if (!session->specs->all[i].glob)
-			continue;
-		rules.count++;
-		strcpy(globs + bytes, session->specs->all[i].glob);
-		bytes += strlen(session->specs->all[i].glob) + 1;
-	}
-	err = process_request(process, type, parts, 2);
-	free(globs);
-	return err;
-}
-
 /* Before the markers are armed: each spec's glob with its mask. */
 static int send_costs(struct wm_session *session, struct process *process)
 {
@@ -80,8 +47,45 @@ static int send_costs(struct wm_session *session, struct process *process)
 	return err;
 }
 
-/* Arm or disarm with all other threads stopped, so that none runs code while it changes. */
-static int change_stopped_once(struct wm_session *session, struct process *process, uint16_t type)
+/* Rules that are to be sent with all other threads stopped, so that none runs code meanwhile. */
+struct rules {
+	const struct spec *specs;
+	size_t count;
+	uint16_t type;
+};
+
+static int send_rules(struct process *process, const struct rules *list, int strict)
+{
+	struct control_rules rules = { .strict = (uint32_t)strict };
+	struct iovec parts[2] = { { &rules, sizeof(rules) } };
+	size_t bytes = 0;
+	char *globs;
+	int err;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->specs[i].glob)
+			bytes += strlen(list->specs[i].glob) + 1;
+	if (bytes > RULES_BYTES_MAX)
+		return -E2BIG;
+	globs = malloc(bytes + 1);
+	if (!globs)
+		return -ENOMEM;
+	parts[1] = (struct iovec){ globs, bytes };
+	bytes = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		if (!list->specs[i].glob)
+			continue;
+		rules.count++;
+		strcpy(globs + bytes, list->specs[i].glob);
+		bytes += strlen(list->specs[i].glob) + 1;
+	}
+	err = process_request(process, list->type, parts, 2);
+	free(globs);
+	return err;
+}
+
+static int send_stopped_once(struct wm_session *session, struct process *process,
+			     const struct rules *rules)
 {
 	struct stop *stop = NULL;
 	int err = stop_threads(process->pid, (pid_t)process->hello.agent_tid, &stop);
@@ -89,7 +93,7 @@ static int change_stopped_once(struct wm_session *session, struct process *proce
 	if (err)
 		return err;
 	session->stops++;
-	err = send_rules(session, process, type, 1);
+	err = send_rules(process, rules, 1);
 	if (!err)
 		err = session_wait(session, process, STOPPED_WAIT_MS);
 	stop_resume(stop);
@@ -102,14 +106,15 @@ static int change_stopped_once(struct wm_session *session, struct process *proce
  * module. Then the agent answers -EBUSY, or waits for that thread and does not answer. So let all
  * threads run for a while, longer each time, and try again.
  */
-static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
+static int send_stopped(struct wm_session *session, struct process *process,
+			const struct rules *rules)
 {
 	uint64_t until = ticks_monotonic_ns() + STRICT_TRY_NS;
 	unsigned int pause_us = 1000;
 	int err;
 
 	for (;;) {
-		err = change_stopped_once(session, process, type);
+		err = send_stopped_once(session, process, rules);
 		if ((err != -EBUSY && err != -WM_E_AGENT_SILENT && err != -WM_E_STRICT) ||
 		    ticks_monotonic_ns() > until)
 			return err;
@@ -122,14 +127,23 @@ static int change_stopped(struct wm_session *session, struct process *process, u
 	}
 }
 
+static int send(struct wm_session *session, struct process *process, const struct spec *specs,
+		size_t count, uint16_t type)
+{
+	struct rules rules = { specs, count, type };
+
+	return session->options.strict ? send_stopped(session, process, &rules)
+				       : send_rules(process, &rules, 0);
+}
+
 static int ask(struct wm_session *session, struct process *process)
 {
+	const struct spec_list *specs = session->specs;
 	int err = send_costs(session, process);
 
-	if (err || !spec_count_markers(session->specs))
-		return err;
-	return session->options.strict ? change_stopped(session, process, CONTROL_ARM)
-				       : send_rules(session, process, CONTROL_ARM, 0);
+	return err || !spec_count_markers(specs)
+		       ? err
+		       : send(session, process, specs->all, specs->count, CONTROL_ARM);
 }
 
 /* If a spec has matched nothing, ask which markers exist, for "did you mean" hints. */
@@ -153,7 +167,69 @@ static int quiet(struct wm_session *session, struct process *process)
 	if (process->outside || !process_is_usable(process) || !session->options.strict ||
 	    process->arming != PROCESS_ARMED || !spec_count_markers(session->specs))
 		return 0;
-	return change_stopped(session, process, CONTROL_DISARM);
+	return send(session, process, NULL, 0, CONTROL_DISARM);
+}
+
+/* ---- changing ---- */
+
+static int count_event(const struct event *event, void *data)
+{
+	struct spec *spec = data;
+	char name[NAME_BYTES];
+
+	if (!spec_name_of(event->text, name, sizeof(name)) && spec_matches(spec, name))
+		spec->placed = ++spec->matches;
+	return 0;
+}
+
+/* Its markers may be armed for another spec: then no event is declared again. */
+static void count_known(struct wm_session *session, const struct process *process, size_t first)
+{
+	for (size_t i = first; i < session->specs->count; i++)
+		event_list_each(process->events, count_event, &session->specs->all[i]);
+}
+
+static int change_one(struct wm_session *session, struct process *process,
+		      const struct source_change *change)
+{
+	const struct spec_list *specs = session->specs;
+	int err = 0, was_any = 0;
+
+	process->error = 0;
+	for (size_t i = 0; i < change->gone_count; i++)
+		was_any |= owns(&change->gone[i]);
+	if (was_any)
+		err = send(session, process, change->gone, change->gone_count, CONTROL_DISARM);
+	/* those that another spec names, too, were disarmed with them */
+	if (!err && spec_count_markers(specs))
+		err = send(session, process, specs->all, specs->count, CONTROL_ARM);
+	if (!err || err == -WM_E_NO_MARKER)
+		err = session_wait_armed(session, process);
+	if (!err)
+		count_known(session, process, change->first);
+	return err;
+}
+
+/* The agent adds what a marker counts to what it counted before. */
+static int check_costs(struct wm_session *session, const struct spec *specs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (specs[i].costs)
+			return session_fail(session, -WM_E_SPEC_FIXED, "%s", specs[i].text);
+	return 0;
+}
+
+static int change(struct wm_session *session, const struct source_change *change)
+{
+	int err = check_costs(session, change->gone, change->gone_count);
+
+	if (!err)
+		err = check_costs(session, session->specs->all + change->first,
+				  session->specs->count - change->first);
+	for (struct process *p = session->processes; p && !err; p = p->next)
+		if (process_is_armed(p))
+			err = change_one(session, p, change);
+	return err;
 }
 
 /* ---- messages ---- */
@@ -239,6 +315,7 @@ static int message(struct wm_session *session, struct process *process,
 const struct source marker_source = {
 	.owns = owns,
 	.has_agent = 1,
+	.change = change,
 	.ask = ask,
 	.arm = arm,
 	.quiet = quiet,

@@ -32,6 +32,7 @@ struct probed {
 	uint64_t planning;    /* base of the module that is being planned; 0: none */
 	uint64_t steps;	      /* counts progress: places planned, requests answered */
 	uint64_t set;	      /* the last number sent with COMMIT (abi/control.h) */
+	uint64_t since;	      /* the set that replaced all before it; 0: none did */
 	int adopts;	      /* it was asked to adopt its parent's places, and has not answered */
 	int has_inherited;    /* adopt_declare() has declared its parent's events */
 	int is_on;	      /* COMMIT was sent, and no QUIET since */

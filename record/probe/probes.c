@@ -129,7 +129,8 @@ static int foreign_note(struct wm_session *session, const struct process *proces
 	return 0;
 }
 
-void probes_release(struct probes *probes)
+/* Plans for other specs, and what they refused. */
+static void plans_release(struct probes *probes)
 {
 	while (probes->plans) {
 		struct plan *next = probes->plans->next;
@@ -138,6 +139,13 @@ void probes_release(struct probes *probes)
 		probes->plans = next;
 	}
 	probe_refusals_release(&probes->refusals);
+	probes->refusals = (struct probe_refusals){ 0 };
+	probes->wanted = 0;
+}
+
+void probes_release(struct probes *probes)
+{
+	plans_release(probes);
 	for (size_t i = 0; i < probes->foreign_count; i++)
 		free(probes->foreign[i].name);
 	free(probes->foreign);
@@ -306,11 +314,14 @@ static int look_again_error(const struct process *process, int err)
 	return err == -WM_E_GONE || (is_denied(err) && has_parents(process)) ? 0 : err;
 }
 
-/* Look at the modules once. `always`: send COMMIT even if nothing is new. */
-static int look(struct wm_session *session, struct process *process, int always)
+/*
+ * Look at the modules once. `always`: send COMMIT even if nothing is new. `replaces`: nothing else
+ * stays placed.
+ */
+static int look(struct wm_session *session, struct process *process, int always, int replaces)
 {
 	struct pass pass = { .session = session, .process = process };
-	struct control_commit commit;
+	struct control_commit commit = { .replaces = (uint32_t)replaces };
 	struct iovec part = { &commit, sizeof(commit) };
 	int err, fresh = 0;
 
@@ -331,6 +342,8 @@ static int look(struct wm_session *session, struct process *process, int always)
 		return err < 0 ? err : 0;
 	process->probed.commits++;
 	commit.set = probe_next_set(process);
+	if (replaces)
+		process->probed.since = commit.set;
 	return process_request(process, CONTROL_COMMIT, &part, 1);
 }
 
@@ -347,14 +360,14 @@ int probe_arm(struct wm_session *session, struct process *process)
 		return 0;
 	process->probed.is_on = 1;
 	process->probed.is_followed = 0;
-	err = process->probed.adopts ? 0 : look(session, process, 1);
+	err = process->probed.adopts ? 0 : look(session, process, 1, 0);
 	/* without guards the agent sees a filter late, but markers and counts work */
 	return is_denied(err) && is_for_guards_alone(session->specs) ? 0 : err;
 }
 
 int probe_look(struct wm_session *session, struct process *process)
 {
-	return process->probed.is_on ? look_again_error(process, look(session, process, 0)) : 0;
+	return process->probed.is_on ? look_again_error(process, look(session, process, 0, 0)) : 0;
 }
 
 static int committed(struct wm_session *session, struct process *process)
@@ -365,7 +378,7 @@ static int committed(struct wm_session *session, struct process *process)
 	if (!process->probed.is_on || process->probed.is_followed)
 		return 0;
 	process->probed.is_followed = 1;
-	return look_again_error(process, look(session, process, 0));
+	return look_again_error(process, look(session, process, 0, 0));
 }
 
 /*
@@ -401,7 +414,7 @@ static int module_came(struct wm_session *session, struct process *process, uint
 
 	err = probed_loading_begin(probed, base, is_wanted);
 	if (!err)
-		err = look(session, process, 0);
+		err = look(session, process, 0, 0);
 	if (is_denied(err) && has_parents(process)) {
 		session->probes->late += is_wanted && !probed_has_base(probed, base);
 		err = 0;
@@ -425,6 +438,35 @@ static int quiet(struct wm_session *session, struct process *process)
 	process->probed.is_on = 0;
 	process->probed.answered = 0;
 	return 0;
+}
+
+int probe_replace(struct wm_session *session)
+{
+	int err = 0;
+
+	plans_release(session->probes);
+	session->refused = 0;
+	for (struct process *p = session->processes; p && !err; p = p->next) {
+		if (!process_is_armed(p))
+			continue;
+		/* a child may be adopting its parent's */
+		err = session_wait_armed(session, p);
+		p->probed.count = 0;
+		p->probed.is_on = 1;
+		if (!err)
+			err = look(session, p, 1, 1);
+		err = err == -WM_E_GONE ? 0 : err;
+	}
+	for (struct process *p = session->processes; p && !err; p = p->next)
+		if (process_is_armed(p))
+			err = session_wait_armed(session, p);
+	return err;
+}
+
+static int change(struct wm_session *session, const struct source_change *change)
+{
+	(void)change;
+	return probe_replace(session);
 }
 
 void probe_ended(struct wm_session *session, struct process *process)
@@ -520,6 +562,7 @@ static void release(struct wm_session *session)
 const struct source probe_source = {
 	.owns = owns,
 	.has_agent = 1,
+	.change = change,
 	.ask = probe_arm,
 	.begin = begin,
 	.status = status,

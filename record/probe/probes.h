@@ -80,6 +80,9 @@ struct probes {
  */
 int probe_arm(struct wm_session *session, struct process *process);
 
+/* The specs have changed: what they want now replaces what is placed. Waits for it. */
+int probe_replace(struct wm_session *session);
+
 /* Take the next number for a set of places. */
 uint64_t probe_next_set(struct process *process);
 

@@ -20,7 +20,8 @@ static struct process *find_parent(struct wm_session *session, const struct proc
 	while (parent &&
 	       (parent == child || parent->number != PROBE_SET_NUMBER(child->inherited.set)))
 		parent = parent->next;
-	if (!parent || child->inherited.set > parent->probed.set)
+	if (!parent || child->inherited.set > parent->probed.set ||
+	    child->inherited.set < parent->probed.since)
 		return NULL;
 	/* all that it sent before the fork has been read or is in its socket */
 	messages_pump(session, parent);

@@ -110,7 +110,7 @@ Test(session_call, call_without_session_returns_einval)
 	cr_expect_eq(wm_session_launch(NULL, argv), -EINVAL);
 	cr_expect_eq(wm_session_output(NULL, folder), -EINVAL);
 	cr_expect_eq(wm_session_start(NULL), -EINVAL);
-	cr_expect_eq(wm_session_modify(NULL, "watch:a", "watch:b", NULL), -EINVAL);
+	cr_expect_eq(wm_session_change(NULL, NULL, 0, NULL, 0), -EINVAL);
 	cr_expect_eq(wm_session_wait(NULL, 0), -EINVAL);
 	cr_expect_eq(wm_session_read(NULL, count, &events), -EINVAL);
 	cr_expect_eq(wm_session_status_get(NULL, &status), -EINVAL);
@@ -122,7 +122,6 @@ Test(session_call, call_without_session_returns_einval)
 static int child_calls(void)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
-	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 	char *const argv[] = { "/bin/true", NULL };
 	unsigned int events = 0;
 	int link;
@@ -132,7 +131,7 @@ static int child_calls(void)
 		wm_session_launch(session, argv),
 		wm_session_output(session, folder),
 		wm_session_start(session),
-		wm_session_modify(session, "watch:a", "watch:b", &gap),
+		wm_session_change(session, NULL, 0, NULL, 0),
 		wm_session_wait(session, 0),
 		wm_session_wake(session),
 		wm_session_read(session, count, &events),

@@ -140,6 +140,12 @@ static inline int process_is_usable(const struct process *process)
 	return process->state >= PROCESS_READY && process->state <= PROCESS_OPENED;
 }
 
+/* Whether it does, and was asked to record. */
+static inline int process_is_armed(const struct process *process)
+{
+	return process_is_usable(process) && process->arming == PROCESS_ARMED && !process->outside;
+}
+
 /*
  * Make a process of a connection, as the first in the session's list. Takes *link over in any case.
  */

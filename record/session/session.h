@@ -104,6 +104,9 @@ struct wm_session {
  */
 struct ledger *session_ledger(struct wm_session *session);
 
+/* Add a spec to the list, if this machine can record it. Returns 0 or an error, with the detail. */
+int session_spec_add(struct wm_session *session, const char *spec);
+
 /* A time of CLOCK_MONOTONIC by the wall clock, with the same base as events. */
 static inline uint64_t session_wall_ns(const struct wm_session *session, uint64_t monotonic_ns)
 {
@@ -141,6 +144,12 @@ int session_wait_moving(struct wm_session *session, struct process *process, int
 
 /* Take what has come to the sources. Returns how many had something. */
 int session_pump_sources(struct wm_session *session);
+
+/*
+ * Wait until the process has armed what it was asked to. Returns 0, also if it has ended or no
+ * marker matches yet; or an error, with the detail.
+ */
+int session_wait_armed(struct wm_session *session, struct process *process);
 
 /* Have the caller's descriptor tick while there may be news that no descriptor reports. */
 void session_pollable_update(struct wm_session *session);

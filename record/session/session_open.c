@@ -168,22 +168,11 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	return 0;
 }
 
-int wm_session_add(struct wm_session *session, const char *spec)
+int session_spec_add(struct wm_session *session, const char *spec)
 {
-	struct session_call call SESSION_CALL = session_call_begin();
-	const char *words;
-	int err = spec ? session_call_refused(session) : -EINVAL;
+	int err = spec_add(session->specs, spec);
+	const char *words = session->specs->words;
 
-	if (err)
-		return err;
-	if (session->running)
-		return session_fail(session, -EBUSY, "%s: the session runs", spec);
-	/* else each part would miss something else: a folder, a process, its rights */
-	if (access("/proc/self/stat", F_OK))
-		return session_fail(session, -WM_E_NO_PROC, "%s", spec);
-	probes_release(session->probes); /* they hold plans for fewer specs */
-	err = spec_add(session->specs, spec);
-	words = session->specs->words;
 	if (!err) {
 		char why[256] = "";
 
@@ -195,6 +184,22 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return session_fail(session, err, "%s: %s", spec, why);
 	}
 	return session_fail(session, err, "%s%s%s", spec, words[0] ? ": " : "", words);
+}
+
+int wm_session_add(struct wm_session *session, const char *spec)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	int err = spec ? session_call_refused(session) : -EINVAL;
+
+	if (err)
+		return err;
+	if (session->running)
+		return session_fail(session, -EBUSY, "%s: the session runs", spec);
+	/* else each part would miss something else: a folder, a process, its rights */
+	if (access("/proc/self/stat", F_OK))
+		return session_fail(session, -WM_E_NO_PROC, "%s", spec);
+	probes_release(session->probes); /* they hold plans for fewer specs */
+	return session_spec_add(session, spec);
 }
 
 int wm_session_output(struct wm_session *session, const char *dir)

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-/* Wait until the process has armed its markers and probes. */
-static int wait_armed(struct wm_session *session, struct process *process)
+int session_wait_armed(struct wm_session *session, struct process *process)
 {
 	int err = session_wait(session, process, ANSWER_WAIT_MS);
 
@@ -126,7 +125,7 @@ int wm_session_start(struct wm_session *session)
 	}
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
-			first = wait_armed(session, p);
+			first = session_wait_armed(session, p);
 	if (!first)
 		first = fail_unmatched(session);
 	for (struct process *p = session->processes; p && !first; p = p->next)

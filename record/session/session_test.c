@@ -117,7 +117,6 @@ Test(session, read_after_ended_read_continues)
 static int call_back(const struct wm_event *event, void *data)
 {
 	struct wm_session *session = data;
-	struct wm_kevent_gap gap = { .size = sizeof(gap) };
 	char *const argv[] = { "/bin/true", NULL };
 
 	(void)event;
@@ -130,7 +129,7 @@ static int call_back(const struct wm_event *event, void *data)
 	cr_assert_eq(wm_session_output(session, folder), -EDEADLK);
 	cr_assert_eq(wm_session_attach(session, 1), -EDEADLK);
 	cr_assert_eq(wm_session_launch(session, argv), -EDEADLK);
-	cr_assert_eq(wm_session_modify(session, "watch:a", "watch:b", &gap), -EDEADLK);
+	cr_assert_eq(wm_session_change(session, NULL, 0, NULL, 0), -EDEADLK);
 	return status_of(session).processes == 1 ? 0 : 1;
 }
 

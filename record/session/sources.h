@@ -21,6 +21,12 @@ struct spec;
 struct wm_session;
 struct wm_session_status;
 
+struct source_change {
+	struct spec *gone; /* not in the list any more */
+	size_t gone_count;
+	size_t first; /* new in the list from here on */
+};
+
 struct source {
 	int (*owns)(const struct spec *spec);
 	int has_agent; /* its specs need an agent in each process, or a stand-in for it */
@@ -85,6 +91,13 @@ struct source {
 	/* The session can't record it any more. */
 	void (*lost)(struct wm_session *session, struct process *process, int why);
 	void (*forget)(struct process *process); /* It is being freed. */
+
+	/* ---- its specs change ---- */
+	/*
+	 * Arm what the list has now, and wait for it. An error leaves the rest undone: then the
+	 * list is put back and this is called again. NULL: its specs can't be changed.
+	 */
+	int (*change)(struct wm_session *session, const struct source_change *change);
 
 	/* ---- the session stops, the last source first ---- */
 	int (*leave)(struct wm_session *session); /* before the processes are made quiet */

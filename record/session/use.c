@@ -32,7 +32,7 @@ int use_zero(struct wm_session *session, struct detail detail)
 		const struct watched_spec *watched = watches_of(session->watched, i);
 		enum trial trial;
 
-		if (!watched || !watched->processes || watched->counts.hits)
+		if (!watched || watched->counts.hits || !session->specs->all[i].watch)
 			continue;
 		trial = of_watch[session->specs->all[i].watch->kind];
 		trial_ask_again(trial, &answer);

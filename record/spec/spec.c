@@ -29,6 +29,8 @@ void spec_release(struct spec *spec)
 
 static int is_same(const struct spec *a, const struct spec *b)
 {
+	if (a->is_removed)
+		return 0;
 	if (a->glob && b->glob)
 		return !strcmp(a->glob, b->glob);
 	return !a->glob && !b->glob && !strcmp(a->text, b->text);
@@ -55,6 +57,30 @@ int spec_add(struct spec_list *list, const char *text)
 	list->all = more;
 	list->all[list->count++] = spec;
 	return 0;
+}
+
+struct spec *spec_find(const struct spec_list *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->all[i].is_removed && !strcmp(list->all[i].text, text))
+			return &list->all[i];
+	return NULL;
+}
+
+struct spec spec_take_out(struct spec *spec)
+{
+	struct spec taken = *spec;
+
+	*spec = (struct spec){ .text = taken.text, .is_removed = 1 };
+	return taken;
+}
+
+void spec_put_back(struct spec_list *list, struct spec *taken)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->all[i].text == taken->text)
+			list->all[i] = *taken;
+	*taken = (struct spec){ 0 };
 }
 
 void spec_drop(struct spec_list *list)
@@ -183,7 +209,7 @@ int spec_is_glob(const struct spec *spec)
 
 int spec_missing(const struct spec *spec)
 {
-	if (spec->trail || spec->watch || spec->kernel || spec->placed)
+	if (spec->trail || spec->watch || spec->kernel || spec->placed || spec->is_removed)
 		return 0;
 	if (!spec->request)
 		return spec->matches ? -WM_E_ALL_REFUSED : -WM_E_NO_MARKER;

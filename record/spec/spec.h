@@ -31,6 +31,7 @@ struct spec {
 	int error;		/* why no place was found, or none can be placed */
 	char *detail;		/* about the error; NULL: none */
 	int is_of_place;	/* the error is that of a place that was found */
+	int is_removed;		/* while the session ran: it is of no kind any more */
 	struct name_list names; /* of placed functions, if the spec names one without a glob */
 };
 
@@ -48,6 +49,17 @@ int spec_add(struct spec_list *list, const char *text);
 
 /* Remove the spec that was added last. */
 void spec_drop(struct spec_list *list);
+
+/* The spec that is written so; NULL: none. */
+struct spec *spec_find(const struct spec_list *list, const char *text);
+
+/*
+ * Take a spec from the list, which keeps its place and its text; put it back there. What was taken
+ * is the caller's to release, without the text.
+ */
+struct spec spec_take_out(struct spec *spec);
+void spec_put_back(struct spec_list *list, struct spec *taken);
+void spec_release(struct spec *spec);
 
 /* The trail that the session has to record; NULL: none. */
 const struct trail_request *spec_trail(const struct spec_list *list);

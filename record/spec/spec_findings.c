@@ -47,7 +47,7 @@ void spec_findings(const struct spec_list *specs, const struct name_list *names,
 		if (placed && spec->names.count > 1)
 			add_ambiguous(spec, list);
 		/* a watch that is no place says so when it is armed */
-		if (spec->trail || spec->watch || spec->kernel ||
+		if (spec->trail || spec->watch || spec->kernel || spec->is_removed ||
 		    (placed ? spec->placed : spec->matches))
 			continue;
 		if (is_name && name && !detail &&

@@ -68,9 +68,6 @@ static const struct figure {
 	FIGURE("waits", watched.waits),
 	FIGURE("unlooked", watched.unlooked),
 	FIGURE("lost", watched.lost),
-	FIGURE("changed_ns", watched.until_realtime_ns),
-	FIGURE("gap_ns", watched.gap_ns),
-	FIGURE("stopped", watched.was_stopped),
 };
 
 #define FIGURE_COUNT (sizeof(figures) / sizeof(figures[0]))
@@ -106,8 +103,6 @@ static void write_one(const struct watched_spec *watched, int unproven, struct t
 	const struct noted noted = { *watched, watched->counts.hits ? 0 : unproven };
 	uint32_t number;
 
-	if (watched->earlier)
-		write_one(watched->earlier, unproven, writer);
 	if (!watched->processes)
 		return;
 	number = trace_watch_add(writer, watched->text);

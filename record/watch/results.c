@@ -32,9 +32,10 @@ struct watched_spec *watched_result(struct wm_session *session, size_t spec)
 	one = &list->all[spec];
 	if (!one->text)
 		one->text = strdup(about->text);
-	if (!one->words)
+	if (!one->words) {
 		one->words = strdup(about->watch->words);
-	one->is_code = about->watch->kind == WATCH_EXECUTE;
+		one->is_code = about->watch->kind == WATCH_EXECUTE;
+	}
 	return one->text && one->words ? one : NULL;
 }
 
@@ -100,9 +101,6 @@ void watched_spec_release(struct watched_spec *one)
 	free(one->text);
 	free(one->words);
 	free(one->library);
-	if (one->earlier)
-		watched_spec_release(one->earlier);
-	free(one->earlier);
 }
 
 void watched_list_release(struct watched_list *list)
@@ -163,9 +161,8 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 	follow_lock(watching->follow);
 	perf_object_count(watching->object, source, &hits);
 	follow_unlock(watching->follow);
-	hits -= one->before;
 	/* another session's event woke the handler after ours had stopped counting */
-	if (hits < reported && !one->since)
+	if (hits < reported)
 		hits = reported;
 	watched_add(watching, one, hits, to);
 	if (!source)
@@ -185,5 +182,5 @@ const struct watched_spec *watches_of(const struct watched_list *list, size_t sp
 {
 	const struct watched_spec *one = spec < list->count ? &list->all[spec] : NULL;
 
-	return one && (one->processes || one->earlier) ? one : NULL;
+	return one && one->processes ? one : NULL;
 }

@@ -88,9 +88,6 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 	struct watch_trouble trouble = { 0 };
 	int err = 0;
 
-	if (finding->given_back)
-		return fail(finding->session, spec, -WM_E_WATCH_CHANGE,
-			    "a watch of a local variable");
 	/* it is in a library that came later, and the registers are already shared out */
 	if (finding->process->watch.locals) {
 		result->error = -WM_E_WATCH_LOCAL_LATER;
@@ -214,9 +211,6 @@ static int want_follow(struct finding *finding, const struct spec *spec,
 		return expression_trouble_set(
 			trouble, -WM_E_WATCH_OPTION, 0, 0,
 			"follow: from outside a pointer's change is seen too late");
-	if (finding->given_back)
-		return expression_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
-					      "follow: nothing becomes such a watch in place");
 	if (live_launches(finding->session))
 		return expression_trouble_set(
 			trouble, -WM_E_WATCH_OPTION, 0, 0,
@@ -237,7 +231,8 @@ int watch_finding_place(struct finding *finding, const struct spec *spec,
 	/*
 	 * the named module may still be loaded; in a pass for newcomers a missing place is no error
 	 */
-	if (err == -WM_E_NO_MODULE || (err && err != -ENOMEM && finding->wants)) {
+	if (err == -WM_E_NO_MODULE || (err && err != -ENOMEM && finding->wants &&
+				       !(finding->must && spec >= finding->must))) {
 		result->error = err;
 		watch_place_release(&place);
 		return 1;
@@ -264,8 +259,7 @@ int watch_finding_place(struct finding *finding, const struct spec *spec,
 			"itself, or attach with -p once it runs");
 	if (!err && !finding->plan.pointers)
 		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
-	if (!err &&
-	    count_pieces(finding) + finding->asked.count - finding->given_back > EVENT_SOURCES_MAX)
+	if (!err && count_pieces(finding) + finding->asked.count > EVENT_SOURCES_MAX)
 		err = expression_trouble_set(
 			&trouble, -WM_E_WATCH_LARGE, 0, 0,
 			"with the watches before it, it would be the %uth register",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Watches as a source: through an agent, or from outside where there is none. */
+#include "record/probe/probes.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"
 #include "record/session/unrecorded.h"
@@ -7,8 +8,11 @@
 #include "record/trail/live.h"
 #include "record/watch/figures.h"
 #include "record/watch/later.h"
+#include "record/watch/locals.h"
 #include "record/watch/outside.h"
 #include "record/watch/watching.h"
+#include "record/watch/watching_own.h"
+#include "target/process/target.h"
 
 #include <string.h>
 #include <waymark/error.h>
@@ -96,6 +100,88 @@ static int quiet(struct wm_session *session, struct process *process)
 	return 0;
 }
 
+/* ---- changing ---- */
+
+static int wants_missing(const struct finding *finding, size_t spec)
+{
+	return !watching_has(finding->process, spec);
+}
+
+/* End what has a spec that is not in the list any more. What shares that is armed again. */
+static void end_removed(struct wm_session *session, struct process *process)
+{
+	const struct spec_list *specs = session->specs;
+	struct watching *next;
+
+	for (struct watching *w = process->watching; w; w = next) {
+		int is_removed = 0;
+
+		next = w->next;
+		for (unsigned int i = 0; i < w->count; i++)
+			is_removed |= specs->all[w->all[i].spec].is_removed;
+		if (is_removed)
+			watching_end_one(session, process, w, 0);
+	}
+	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].is_removed && locals_has(process->watch.locals, i)) {
+			locals_end(process->watch.locals, session, process, 0);
+			process->watch.locals = NULL;
+		}
+}
+
+/* From outside one object has all watches. */
+static int check_fixed(struct wm_session *session, const struct spec *specs, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (specs[i].watch && specs[i].watch->options.is_outside)
+			return session_fail(session, -WM_E_SPEC_FIXED, "%s", specs[i].text);
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (p->outside && p->state < PROCESS_HUNG_UP)
+			return session_fail(session, -WM_E_SPEC_FIXED,
+					    "process %d is watched from outside", (int)p->pid);
+	return 0;
+}
+
+static int change_one(struct wm_session *session, struct process *process,
+		      const struct source_change *change)
+{
+	struct finding finding = { .session = session,
+				   .process = process,
+				   .wants = wants_missing,
+				   .must = session->specs->all + change->first };
+	int err;
+
+	end_removed(session, process);
+	if (!spec_count_watches(session->specs))
+		return 0;
+	err = watching_pass(&finding);
+	if (!err && finding.late && finding.late >= finding.must)
+		err = session_fail(session, -WM_E_WATCH_LOCAL_LATER, "%s", finding.late->text);
+	/* an ending process needs no watch; it loses its memory before it is dead */
+	return err == -WM_E_GONE || (err && !target_has_memory(process->pid)) ? 0 : err;
+}
+
+static int change(struct wm_session *session, const struct source_change *change)
+{
+	const struct spec *fresh = session->specs->all + change->first;
+	size_t count = session->specs->count - change->first, watches = 0;
+	int err = check_fixed(session, change->gone, change->gone_count);
+
+	if (!err)
+		err = check_fixed(session, fresh, count);
+	if (!err)
+		err = live_keep_ready(session);
+	for (size_t i = 0; i < count; i++)
+		watches += owns(&fresh[i]);
+	/* the first ones need libc's guards (abi/detour.h) */
+	if (!err && watches && watches == spec_count_watches(session->specs))
+		err = probe_replace(session);
+	for (struct process *p = session->processes; p && !err; p = p->next)
+		if (process_is_armed(p))
+			err = change_one(session, p, change);
+	return err;
+}
+
 static void results(struct wm_session *session)
 {
 	figures_write(session->watched, session->writer);
@@ -109,6 +195,7 @@ static void release(struct wm_session *session)
 const struct source watch_source = {
 	.owns = owns,
 	.has_agent = 1,
+	.change = change,
 	.arm = watching_arm,
 	.attach = attach,
 	.launch = launch,

@@ -101,12 +101,8 @@ struct watched_spec {
 		uint32_t type;
 	} * of; /* the last entry of a process counts */
 	size_t of_count, of_room;
-	struct watched_spec *earlier; /* the results from before a change; NULL */
-	/* of one that was changed: when, and for how long threads had either */
-	uint64_t until_realtime_ns, gap_ns;
-	int was_stopped; /* threads were stopped meanwhile, so no hit was missed */
-	char *library;	 /* the path of the library that has it; NULL: the program itself */
-	int error;	 /* why a process or a library that came later has no such place; 0 */
+	char *library; /* the path of the library that has it; NULL: the program itself */
+	int error;     /* why a process or a library that came later has no such place; 0 */
 };
 
 /* Parallel to the session's specs. Entries of specs that are no watches are empty. */
@@ -125,10 +121,7 @@ struct watched_list {
 void watched_spec_release(struct watched_spec *one);
 void watched_list_release(struct watched_list *list);
 
-/*
- * The results of a spec. NULL if it is no watch, or was never armed. One that was changed may have
- * been armed only before the change.
- */
+/* The results of a spec. NULL if it is no watch, or was never armed. */
 const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
 
 /*

@@ -2,7 +2,6 @@
 #include "record/watch/watching_own.h"
 
 #include "record/spec/spec.h"
-#include "record/watch/change_watch.h"
 #include "record/watch/follow_serve.h"
 #include "record/watch/locals.h"
 #include "record/watch/outside.h"
@@ -77,8 +76,6 @@ static int settle(void *data, uint8_t generation)
 
 	if (watching->follow)
 		return follow_settle(watching, generation);
-	if (watching->changing)
-		return change_settle(watching, generation);
 	for (unsigned int i = 0; i < watching->count; i++) {
 		const struct watched *one = &watching->all[i];
 
@@ -292,9 +289,7 @@ static void end_in(struct wm_session *session, struct process *process, uint64_t
 	locals_module_gone(process->watch.locals, session, base);
 	for (struct watching *w = process->watching; w; w = next) {
 		next = w->next;
-		if (w->bond.module == base && w->changing)
-			w->is_gone = 1;
-		else if (w->bond.module == base)
+		if (w->bond.module == base)
 			watching_end_one(session, process, w, 0);
 	}
 }

@@ -11,7 +11,6 @@
 #include "record/watch/watches.h"
 #include "target/process/loaded.h"
 
-struct changing;
 struct follow;
 struct locals;
 
@@ -22,9 +21,6 @@ struct watched {
 	uint32_t number; /* of its row */
 	uint8_t bytes;
 	uint8_t is_pointer; /* this register watches a pointer of a chain that is followed */
-	uint8_t since;	    /* the object's generation when this watch began */
-	/* the part of the kernel's count that belongs to the watch that had the source before */
-	uint64_t before;
 };
 
 /* The events that may end a watch before others: its library is unloaded, or its thread ends. */
@@ -49,8 +45,6 @@ struct watching {
 	struct watched all[EVENT_SOURCES_MAX];
 	/* the requests, for forked children; set for the first piece of each spec, else NULL */
 	struct asked_watch *asked[EVENT_SOURCES_MAX];
-	struct changing *changing; /* while it is changed */
-	int is_gone;		   /* its library was unloaded during a change */
 	struct follow_plan plan;
 	struct follow *follow; /* with a plan, once the table is mapped; else NULL */
 };
@@ -67,7 +61,6 @@ struct finding {
 	struct asked_watch asked;
 	struct watch_bond bond;	 /* of `asked` */
 	struct follow_plan plan; /* of `asked` */
-	unsigned int given_back; /* of the watch that is replaced: the new one may use them */
 	/* a local variable that got no register, as others' frames have them; NULL */
 	const struct spec *late;
 	/*
@@ -75,6 +68,8 @@ struct finding {
 	 * no error
 	 */
 	int (*wants)(const struct finding *finding, size_t spec);
+	/* with `wants`: a place for this spec and for those behind it is not to be missing; NULL */
+	const struct spec *must;
 	const char *came; /* the path of the module that was just loaded */
 	struct code_aliases came_aliases;
 	const struct process *parent;

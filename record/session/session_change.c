@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Change what a running session records: the difference of two sets of specs. A spec that is
+ * removed leaves its place in the list, which results and ids count by; it is of no source then.
+ * Where a new spec can't be armed, the list is put back, and each source arms by that.
+ */
+#include "record/session/process.h"
+#include "record/session/sources.h"
+#include "record/session/use.h"
+#include "record/spec/spec.h"
+#include "target/process/call.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+static int is_affected(const struct source *source, const struct source_change *change,
+		       const struct spec_list *specs)
+{
+	for (size_t i = 0; i < change->gone_count; i++)
+		if (source->owns(&change->gone[i]))
+			return 1;
+	for (size_t i = change->first; i < specs->count; i++)
+		if (source->owns(&specs->all[i]))
+			return 1;
+	return 0;
+}
+
+/* Whether a source that is affected can't change; so named before anything is touched. */
+static int check_sources(struct wm_session *session, const struct source_change *change)
+{
+	for (size_t i = 0; i < SOURCES; i++)
+		if (!sources[i]->change && is_affected(sources[i], change, session->specs))
+			return session_fail(session, -WM_E_SPEC_FIXED, "a trail");
+	return 0;
+}
+
+/* Take specs from the list, into change->gone. */
+static int take_out(struct wm_session *session, struct source_change *change,
+		    const char *const *remove, size_t count)
+{
+	change->gone = calloc(count + 1, sizeof(*change->gone));
+	if (!change->gone)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		struct spec *spec = remove[i] ? spec_find(session->specs, remove[i]) : NULL;
+
+		if (!spec)
+			return session_fail(session, -ENOENT, "%s", remove[i] ? remove[i] : "");
+		change->gone[change->gone_count++] = spec_take_out(spec);
+	}
+	return 0;
+}
+
+static int put_in(struct wm_session *session, const char *const *add, size_t count)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = session_spec_add(session, add[i]);
+	return err;
+}
+
+/* The specs as they were. What was new is in change->gone instead. Returns 0 or -ENOMEM. */
+static int put_back(struct wm_session *session, struct source_change *change)
+{
+	size_t count = session->specs->count - change->first;
+	struct spec *fresh = calloc(count + 1, sizeof(*fresh));
+
+	if (!fresh)
+		return -ENOMEM;
+	for (size_t i = 0; i < change->gone_count; i++)
+		spec_put_back(session->specs, &change->gone[i]);
+	for (size_t i = 0; i < count; i++)
+		fresh[i] = spec_take_out(&session->specs->all[change->first + i]);
+	free(change->gone);
+	change->gone = fresh;
+	change->gone_count = count;
+	change->first = session->specs->count;
+	return 0;
+}
+
+/* Arm by the list as it is now. */
+static int change_sources(struct wm_session *session, struct source_change *change)
+{
+	int err = 0;
+
+	FOR_SOURCES(source, change)
+		if (!err && is_affected(source, change, session->specs))
+			err = source->change(session, change);
+	for (size_t i = change->first; i < session->specs->count && !err; i++) {
+		const struct spec *spec = &session->specs->all[i];
+		int missing = spec_missing(spec);
+
+		/* its module may come */
+		if (missing == -WM_E_NO_MODULE && session->options.allow_unmatched)
+			continue;
+		if (missing && !spec_is_glob(spec))
+			err = session_fail(session, missing, "%s%s%s", spec->text,
+					   spec->detail ? ": " : "",
+					   spec->detail ? spec->detail : "");
+	}
+	return err;
+}
+
+static void undo(struct wm_session *session, struct source_change *change)
+{
+	char detail[DETAIL_BYTES];
+
+	memcpy(detail, session->detail, sizeof(detail));
+	if (!put_back(session, change))
+		change_sources(session, change);
+	memcpy(session->detail, detail, sizeof(detail));
+}
+
+/* In the trace: from when on, and within what time processes had either. */
+static int keep(struct wm_session *session, const struct source_change *change, uint64_t begin_ns,
+		const char *const *add, size_t added)
+{
+	const struct process *process = NULL; /* the first in the trace stands for all */
+	size_t count = added > change->gone_count ? added : change->gone_count;
+	int err = 0;
+
+	for (const struct process *p = session->processes; p; p = p->next)
+		process = p->trace >= 0 ? p : process;
+	for (size_t i = 0; i < count && !err && session->writer && process; i++)
+		err = trace_change_add(session->writer, process->trace,
+				       &(struct trace_change){
+					       .from = i < change->gone_count ? change->gone[i].text
+									      : "",
+					       .to = i < added ? add[i] : "",
+					       .begin_ns = session_wall_ns(session, begin_ns),
+					       .gap_ns = ticks_monotonic_ns() - begin_ns,
+				       });
+	return err ? session_fail(session, err, "%s", session->dir) : 0;
+}
+
+int wm_session_change(struct wm_session *session, const char *const *add, size_t add_count,
+		      const char *const *remove, size_t remove_count)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	struct source_change change = { 0 };
+	uint64_t begin_ns;
+	int err = (add || !add_count) && (remove || !remove_count) ? session_call_refused(session)
+								   : -EINVAL;
+
+	if (err)
+		return err;
+	if (!session->running)
+		return session_fail(session, -EINVAL, "the session does not run");
+	session->detail[0] = 0;
+	session->in_step++; /* keeps session_step() from freeing processes */
+	change.first = session->specs->count;
+	err = take_out(session, &change, remove, remove_count);
+	if (!err)
+		err = put_in(session, add, add_count);
+	if (!err)
+		err = check_sources(session, &change);
+	if (err) {
+		put_back(session, &change);
+	} else {
+		begin_ns = ticks_monotonic_ns();
+		err = change_sources(session, &change);
+		if (err)
+			undo(session, &change);
+		else
+			err = keep(session, &change, begin_ns, add, add_count);
+	}
+	session->in_step--;
+	for (size_t i = 0; i < change.gone_count; i++) {
+		change.gone[i].text = NULL; /* the list's */
+		spec_release(&change.gone[i]);
+	}
+	free(change.gone);
+	session_pollable_update(session);
+	return err;
+}
