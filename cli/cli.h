@@ -15,6 +15,7 @@ enum cli_status { CLI_FINE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
  * A command: argv[0] is its name. Each prints its own --help to stdout and returns an exit status.
  */
 int cmd_record(int argc, char **argv);
+int cmd_control(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_dump(int argc, char **argv);

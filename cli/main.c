@@ -18,6 +18,7 @@ static const struct command {
 	int reads; /* debug files may be fetched for it: no program waits */
 } commands[] = {
 	{ "record", "arm markers in a program and record what passes", cmd_record, 0 },
+	{ "control", "change what a running recording records", cmd_control, 0 },
 	{ "list", "show the markers of a file or a process", cmd_list, 1 },
 	{ "report", "sum up a trace: counts, rates, losses, times of spans", cmd_report, 1 },
 	{ "dump", "print a trace's events in order of time", cmd_dump, 1 },

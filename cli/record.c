@@ -3,6 +3,7 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/compress.h"
+#include "cli/control.h"
 #include "cli/findings.h"
 #include "cli/guardian.h"
 #include "cli/progress.h"
@@ -44,6 +45,7 @@ struct recording {
 	struct guardian guardian;
 	struct progress progress;
 	struct child child;
+	struct control control;
 	struct findings findings;
 	int error;	   /* what ended the recording early */
 	char why[1200];	   /* in words, for --json */
@@ -196,6 +198,7 @@ static int set_up(struct recording *recording)
 	err = wm_session_output(recording->session, options->dir);
 	if (err)
 		return fail(recording, err);
+	control_begin(&recording->control, options->dir);
 	flight_set(&recording->flight, recording->session);
 	err = take_in(recording);
 	if (err)
@@ -269,6 +272,7 @@ static void record(struct recording *recording)
 		wm_session_status_get(recording->session, &status);
 		progress_show(&recording->progress, &status,
 			      session_held_events(recording->session));
+		control_serve(&recording->control, recording->session);
 		if (recording->session->live->fired.has)
 			return;
 		if (options->command ? is_over(recording, alive, now) : alive == 0) {
@@ -424,6 +428,7 @@ static int give_up(struct recording *recording, int had_dir)
 	struct wm_session_status status = { .size = sizeof(status) };
 	int has_trace = recording->session && recording->session->dir;
 
+	control_end(&recording->control);
 	if (recording->child.pid) {
 		kill(recording->child.pid, SIGKILL);
 		/* who steps through it sees it end before we do */
@@ -445,6 +450,7 @@ static int run(const struct record_options *options)
 {
 	struct recording recording = { .options = options,
 				       .flight = options->flight,
+				       .control = { -1, -1, -1, 0 },
 				       .guardian = { .fd = -1 } };
 	int had_dir = !options->made_dir && access(options->dir, F_OK) == 0;
 
@@ -457,6 +463,7 @@ static int run(const struct record_options *options)
 	descriptors_raise();
 	progress_begin(&recording.progress);
 	record(&recording);
+	control_end(&recording.control);
 	return finish(&recording, had_dir);
 }
 

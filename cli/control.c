@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A request is one packet: "list", "add SPEC" or "remove SPEC". The answers are packets, too: one
+ * for each spec of a list, and a last one. Only the recorder's user and root are answered. Each
+ * side takes the other for hostile: what comes is bounded, and printed as complain_words() does.
+ */
+#include "cli/control.h"
+
+#include "cli/cli.h"
+#include "cli/command_line.h"
+#include "cli/json.h"
+#include "record/session/session.h"
+#include "record/spec/spec.h"
+#include "trace/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define SOCKET_NAME ".control"
+#define QUEUE 8
+#define REQUEST_BYTES 1100 /* what a spec may have, and a word */
+#define REQUEST_NS 1000000000u
+#define ANSWER_S 60 /* the recorder may have to read many files before it arms */
+
+struct answer {
+	int32_t status;	 /* 1: a spec of a list, more follow; 0: done; or a negative error */
+	char text[1200]; /* a spec, a tab and why it is armed nowhere; or an error's detail */
+};
+
+/* Bind to, or connect to, the socket in a folder. */
+static int call_at(int (*call)(int, const struct sockaddr *, socklen_t), int fd, const char *folder)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/" SOCKET_NAME, folder);
+	return call(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+}
+
+/* ---- the recorder ---- */
+
+void control_begin(struct control *control, const char *dir)
+{
+	char folder[64];
+	mode_t before;
+
+	*control = (struct control){ .folder = folder_open(dir), .listener = -1, .client = -1 };
+	if (control->folder < 0)
+		return;
+	unlinkat(control->folder, SOCKET_NAME, 0); /* of a recorder that was killed */
+	control->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	snprintf(folder, sizeof(folder), "/proc/self/fd/%d", control->folder);
+	before = umask(077);
+	if (call_at(bind, control->listener, folder) || listen(control->listener, QUEUE))
+		control_end(control);
+	umask(before);
+}
+
+static void client_drop(struct control *control)
+{
+	if (control->client >= 0)
+		close(control->client);
+	control->client = -1;
+}
+
+void control_end(struct control *control)
+{
+	client_drop(control);
+	if (control->listener >= 0)
+		close(control->listener);
+	if (control->folder >= 0) {
+		unlinkat(control->folder, SOCKET_NAME, 0);
+		close(control->folder);
+	}
+	control->listener = control->folder = -1;
+}
+
+/* Returns whether the client took it. */
+static int answer(int fd, int32_t status, const char *text)
+{
+	struct answer one = { .status = status };
+
+	snprintf(one.text, sizeof(one.text), "%s", text);
+	return send(fd, &one, offsetof(struct answer, text) + strlen(one.text) + 1,
+		    MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+}
+
+static int answer_spec(int fd, const struct spec *spec)
+{
+	int missing = spec_missing(spec);
+	char line[1200];
+
+	snprintf(line, sizeof(line), "%s\t%s", spec->text, missing ? wm_error_text(missing) : "");
+	return spec->is_removed || answer(fd, 1, line);
+}
+
+static void obey(int fd, struct wm_session *session, const char *request)
+{
+	int adds = !strncmp(request, "add ", 4), removes = !strncmp(request, "remove ", 7);
+	const char *spec = request + (adds ? 4 : 7);
+	int err = -WM_E_PROTOCOL;
+
+	if (adds || removes) {
+		err = wm_session_change(session, &spec, (size_t)adds, &spec, (size_t)removes);
+	} else if (!strcmp(request, "list")) {
+		err = 0;
+		for (size_t i = 0; i < session->specs->count; i++)
+			if (!answer_spec(fd, &session->specs->all[i]))
+				return;
+	}
+	answer(fd, err, err ? wm_session_detail(session) : "");
+}
+
+static int client_accept(struct control *control)
+{
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+
+	control->client = accept4(control->listener, NULL, NULL, SOCK_CLOEXEC);
+	control->since_ns = ticks_monotonic_ns();
+	if (control->client < 0)
+		return 0;
+	if (!getsockopt(control->client, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) &&
+	    (peer.uid == geteuid() || !peer.uid))
+		return 1;
+	answer(control->client, -EPERM, "");
+	client_drop(control);
+	return 0;
+}
+
+void control_serve(struct control *control, struct wm_session *session)
+{
+	char request[REQUEST_BYTES + 1] = "";
+	ssize_t got;
+
+	if (control->listener < 0 || (control->client < 0 && !client_accept(control)))
+		return;
+	got = recv(control->client, request, REQUEST_BYTES, MSG_DONTWAIT | MSG_TRUNC);
+	if (got < 0 && errno == EAGAIN && ticks_monotonic_ns() - control->since_ns < REQUEST_NS)
+		return;
+	if (got > 0 && (size_t)got == strlen(request))
+		obey(control->client, session, request);
+	else
+		answer(control->client, -WM_E_PROTOCOL, "");
+	client_drop(control);
+}
+
+/* ---- the command ---- */
+
+static const char usage[] =
+	"Usage: waymark control [--json] DIR|PID add SPEC\n"
+	"       waymark control [--json] DIR|PID remove SPEC\n"
+	"       waymark control [--json] DIR|PID list\n"
+	"\n"
+	"Change what a running `waymark record` records: DIR is the folder that it writes, or PID its\n"
+	"process. SPEC is an event spec as record's -e takes it; `list` shows those that it has now.\n"
+	"\n"
+	"  --json      print what came of it as one JSON object\n"
+	"  -h, --help  this text\n";
+
+struct control_options {
+	int json;
+};
+
+static const struct command_option table[] = {
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(control_options, json), .min = 1 },
+	{ .name = NULL },
+};
+static const struct command_line line = { "control", usage, table, 0 };
+
+/* Of the folders that the process has open, the one where it listens. */
+static int connect_to_process(int fd, const char *pid)
+{
+	int err = -ESRCH;
+	char path[64];
+	DIR *folders;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	folders = opendir(path);
+	if (!folders)
+		return -errno;
+	for (struct dirent *entry; err && (entry = readdir(folders));) {
+		snprintf(path, sizeof(path), "/proc/%.20s/fd/%.20s", pid, entry->d_name);
+		if (entry->d_name[0] != '.' && !call_at(connect, fd, path))
+			err = 0;
+	}
+	closedir(folders);
+	return err;
+}
+
+static int connect_to(int fd, const char *where)
+{
+	int folder = open(where, O_PATH | O_DIRECTORY | O_CLOEXEC), err = -errno;
+	char path[64];
+
+	if (folder < 0)
+		return where[strspn(where, "0123456789")] ? err : connect_to_process(fd, where);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
+	err = call_at(connect, fd, path);
+	close(folder);
+	return err;
+}
+
+static int ask(int fd, const char *where, const char *request)
+{
+	struct timeval wait = { .tv_sec = ANSWER_S };
+	int err;
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	err = connect_to(fd, where);
+	if (!err && send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)
+		err = -errno;
+	return err;
+}
+
+/* The next answer. 0, or why there is none. */
+static int hear(int fd, struct answer *answer)
+{
+	ssize_t got = recv(fd, answer, sizeof(*answer), 0);
+
+	if (got <= (ssize_t)offsetof(struct answer, text))
+		return got < 0 ? -errno : -ECONNRESET;
+	((char *)answer)[got - 1] = '\0';
+	return 0;
+}
+
+static void show_spec(struct json *json, int is_json, char *spec)
+{
+	char *missing = spec + strcspn(spec, "\t");
+
+	if (*missing)
+		*missing++ = '\0';
+	if (is_json) {
+		json_open(json, NULL, '{');
+		json_string(json, "spec", spec);
+		json_words(json, "missing", *missing ? missing : NULL);
+		json_close(json, '}');
+		return;
+	}
+	complain_words_put(stdout, "%s%s%s", spec, *missing ? ": " : "", missing);
+	putchar('\n');
+}
+
+static int complain_control(const char *where, int err, const struct answer *answer)
+{
+	if (!err && answer->status != -ENOENT)
+		return complain(answer->status, "%s", answer->text);
+	complain_words("waymark: %s: %s", err ? where : answer->text,
+		       !err		    ? "it is not recorded now"
+		       : err == -EAGAIN	    ? "the recorder does not answer"
+		       : err == -ECONNRESET ? "the recording ended before it answered"
+		       : err == -EACCES	    ? "that is another user's"
+					    : "no recording runs here that could be changed");
+	fputc('\n', stderr);
+	return CLI_FAILED;
+}
+
+static int run(const char *where, const char *request, int is_json)
+{
+	static struct out out;
+	struct answer answer = { .status = 1 };
+	struct json json = { &out, 0 };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int err = ask(fd, where, request);
+
+	out_init(&out, STDOUT_FILENO);
+	json_open(&json, NULL, '{');
+	json_open(&json, "specs", '[');
+	while (!err && !(err = hear(fd, &answer)) && answer.status > 0)
+		show_spec(&json, is_json, answer.text);
+	json_close(&json, ']');
+	json_words(&json, "error",
+		   err		   ? wm_error_text(err)
+		   : answer.status ? wm_error_text(answer.status)
+				   : NULL);
+	json_close(&json, '}');
+	out_char(&out, '\n');
+	if (is_json)
+		out_flush(&out);
+	close(fd);
+	return err || answer.status ? complain_control(where, err, &answer) : CLI_FINE;
+}
+
+int cmd_control(int argc, char **argv)
+{
+	struct control_options options = { 0 };
+	int status = command_line_read(&line, argc, argv, &options);
+	int count = argc - optind, has_spec;
+	char request[REQUEST_BYTES + 1];
+
+	if (status >= 0)
+		return status;
+	argv += optind;
+	has_spec = count > 1 && (!strcmp(argv[1], "add") || !strcmp(argv[1], "remove"));
+	if (count != 2 + has_spec || (!has_spec && strcmp(argv[1], "list") != 0))
+		return complain_usage("control",
+				      "a folder or a process, then add SPEC, remove SPEC or list");
+	if (snprintf(request, sizeof(request), "%s%s%s", argv[1], has_spec ? " " : "",
+		     has_spec ? argv[2] : "") >= (int)sizeof(request))
+		return complain_usage("control", "a spec has at most 1024 bytes");
+	return run(argv[0], request, options.json);
+}

@@ -1,0 +1,192 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark control: what a running recording records is changed from another terminal, all or nothing.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+build_target record/changed.c -pthread
+
+# begin NAME OPTION...: record the running program into NAME; the recorder is $recorder
+begin()
+{
+	local dir=$1
+	shift
+	start_ready ./changed
+	program=$pid
+	"$waymark" record -o "$dir" -p "$program" "$@" >"$dir.words" 2>&1 &
+	recorder=$!
+	started+=("$recorder")
+	await [ -S "$dir/.control" ] || fail "$dir: no recorder listens: $(cat "$dir.words")"
+}
+
+# end NAME: the recording and the program
+end()
+{
+	kill -TERM "$recorder"
+	wait "$recorder" || fail "$1: the recorder's status: $? $(cat "$1.words")"
+	kill -0 "$program" || fail "$1: the program is gone"
+	kill -9 "$program"
+	[ ! -e "$1/.control" ] || fail "$1: the socket was left behind"
+	"$waymark" report "$1" >report || fail "$1: report"
+	grep -q "lost none" "$1.words" || fail "$1: $(cat "$1.words")"
+}
+
+# control STATUS WORD...: its exit status; what it says is in ./out and ./words
+control()
+{
+	local status=$1
+	shift
+	timeout 60 "$waymark" control "$@" >out 2>words
+	local got=$?
+	expect "control $*: $(cat words)" $got "$status"
+}
+
+# refused WORDS WORD...: it fails, and says so
+refused()
+{
+	local said=$1
+	shift
+	control 1 "$@"
+	grep -q -- "$said" words || fail "control $*: expected '$said' in: $(cat words)"
+}
+
+count() { "$waymark" dump --event "$2" "$1" 2>/dev/null | wc -l; }
+has_more() { [ "$(count "$1" "$2")" -gt "$3" ]; }
+
+# comes NAME EVENT: more of it come; stays NAME EVENT OTHER: none come while others do
+comes() { await has_more "$1" "$2" "$(count "$1" "$2")" || fail "$1: no $2 comes"; }
+stays()
+{
+	local before others
+	# what was recorded by then has to be in the folder
+	others=$(count "$1" "$3")
+	await has_more "$1" "$3" $((others + 100)) || fail "$1: no $3 comes"
+	before=$(count "$1" "$2") others=$(count "$1" "$3")
+	await has_more "$1" "$3" $((others + 100)) || fail "$1: no $3 comes"
+	expect "$1: $2 behind its end" "$(count "$1" "$2")" "$before"
+}
+
+# ---- markers and probes ----
+
+begin code -e marker:changed:first -e marker:changed:child
+control 0 code add 'marker:changed:s*'
+comes code changed:second
+control 0 code remove marker:changed:first
+stays code changed:first changed:second
+control 0 code add func:one
+comes code changed:one
+control 0 code add func:two
+comes code changed:two
+comes code changed:one
+control 0 code remove func:one
+stays code changed:one changed:two
+# children are forked all the time: they have what their parent has now
+children() { "$waymark" dump code 2>/dev/null | grep -vF "$program/" >of_children; grep -c "changed:$1" of_children; }
+await eval '[ "$(children two)" -gt 3 ]' || fail "no child has the new probe"
+control 0 code list
+expect "list" "$(tr '\n' ' ' <out)" "marker:changed:child marker:changed:s* func:two "
+control 0 --json "$recorder" list
+expect "--json" "$(python3 -c 'import json; print([s["spec"] for s in json.load(open("out"))["specs"]][-1])')" func:two
+
+# ---- bad input, by name ----
+
+refused "no such function: func:no_such\|there is no such function" code add func:no_such
+refused "can't be read" code add bad:::spec
+refused "given twice" code add func:two
+refused "it is not recorded now" code remove func:one
+refused "neither added nor removed" code add trail
+refused "neither added nor removed" code add marker:changed:first/count=context-switches/
+refused "no such variable" code add watch:no_such
+refused "no recording runs here" . list
+refused "no recording runs here" no_such_folder list
+refused "no recording runs here" $$ list
+control 2 code
+control 2 code change func:one
+control 2 code add
+control 2 code list func:one
+control 2 code add "func:$(printf '%1200s' x)"
+control 0 --help
+grep -q '^Usage: waymark control' out || fail "--help: $(cat out)"
+control 0 code list
+expect "nothing has changed" "$(tr '\n' ' ' <out)" "marker:changed:child marker:changed:s* func:two "
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 . code
+	setpriv --reuid=65534 --regid=65534 --clear-groups timeout 20 "$waymark" control code list >out 2>words
+	got=$?
+	expect "another user" "$got $(grep -c "another user's" words)" "1 1"
+fi
+
+# ---- clients that are odd: many that say nothing, half a message, too much, and one that is killed ----
+
+python3 - code/.control <<'PY' || fail "odd clients"
+import socket, sys
+def client():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(30)
+    s.connect(sys.argv[1])
+    return s
+for request in b"", b"add", b"add ", b"add\0func:one", b"frobnicate x", b"remove " + b"x" * 4000, b"\xff" * 64:
+    s = client()
+    s.send(request)
+    answer = s.recv(4096) if request else b""
+    assert not request or int.from_bytes(answer[:4], "little", signed=True) < 0, (request, answer)
+    s.close()
+flood = [client() for _ in range(6)]
+s = client()
+s.send(b"list")
+assert int.from_bytes(s.recv(4096)[:4], "little", signed=True) == 1
+s.close()
+PY
+"$waymark" control code add marker:changed:first &
+kill -9 $!
+comes code changed:two
+end code
+python3 - "$("$waymark" report --json code)" <<'PY' || fail "report: $(cat report)"
+import json, sys
+changes = json.loads(sys.argv[1])["change"]
+assert ("", "marker:changed:s*") in [(c["removed"] or "", c["added"] or "") for c in changes], changes
+assert ("func:one", "") in [(c["removed"] or "", c["added"] or "") for c in changes], changes
+assert all(0 < c["gap_ns"] < 10**11 for c in changes), changes
+PY
+
+# ---- watches ----
+
+if "$waymark" doctor breakpoint-write >doctor 2>&1; then
+	begin watches -e marker:changed:child
+	control 0 watches add watch:alpha
+	comes watches watch:alpha
+	control 0 watches add watch:beta
+	comes watches watch:beta
+	control 0 watches remove watch:alpha
+	stays watches watch:alpha watch:beta
+	# all registers are taken: what is there stays
+	for address in 1 2 3; do control 0 watches add "watch:beta/if=value==$address/"; done
+	refused "." watches add watch:alpha
+	comes watches watch:beta
+	end watches
+	grep -q missed watches.words && fail "$(cat watches.words)"
+fi
+
+# ---- the kernel's events ----
+
+if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 1 ] || [ "$(id -u)" = 0 ]; then
+	begin kernel -e marker:changed:child
+	control 0 kernel add sample:cpu-clock/freq=1000/
+	comes kernel sample:cpu-clock
+	control 0 kernel add switch
+	comes kernel switch:depart
+	control 0 kernel remove sample:cpu-clock/freq=1000/
+	stays kernel sample:cpu-clock switch:depart
+	end kernel
+fi
+
+# ---- a recorder that is killed ----
+
+begin killed -e marker:changed:first
+comes killed changed:first
+kill -9 "$recorder"
+wait "$recorder"
+refused "no recording runs here" killed list
+refused "no recording runs here" "$recorder" list
+kill -0 "$program" || fail "the program has ended with its recorder"
+exit $failed
