@@ -97,6 +97,7 @@ fi
 share=$prefix/share
 expect "record report" "$(PATH=$prefix/bin:$PATH bash -c '. "$0"; COMP_LINE="waymark re" COMP_POINT=10; _waymark; echo "${COMPREPLY[@]}"' \
 	"$share/bash-completion/completions/waymark")"
+# shellcheck disable=SC2016 # fish's own variable
 ! type -P fish >/dev/null ||
 	expect report "$(PATH=$prefix/bin:$PATH fish -c 'source $argv[1]; complete -C "waymark re"' \
 		"$share/fish/vendor_completions.d/waymark.fish")"
