@@ -371,7 +371,8 @@ void words_json_address(struct json *json, const char *key, uint64_t address)
 	json_string(json, key, text);
 }
 
-void words_json_line(struct json *json, const struct image_line *line)
+/* "source" and "line". */
+static void json_line_of(struct json *json, const struct image_line *line)
 {
 	json_words(json, "source", line->source);
 	if (line->source)
@@ -399,7 +400,7 @@ void words_json_place(struct json *json, const char *key, struct image *image, u
 		words_json_address(json, "module_offset", address - place->module->base);
 	else
 		json_null(json, "module_offset");
-	words_json_line(json, &line);
+	json_line_of(json, &line);
 	json_close(json, '}');
 }
 

@@ -63,9 +63,6 @@ void words_json_place(struct json *json, const char *key, struct image *image, u
 #define WORDS_LINE_BYTES 128
 const char *words_line_text(const struct image_line *line, char text[WORDS_LINE_BYTES]);
 
-/* "source" and "line". */
-void words_json_line(struct json *json, const struct image_line *line);
-
 /* An address as a string, in hexadecimal: JSON's numbers do not hold all. */
 void words_json_address(struct json *json, const char *key, uint64_t address);
 
