@@ -135,7 +135,7 @@ records_aside()
 
 has_all_registers()
 {
-	[ "$("${as[@]}" "$waymark" claims -p "$program" | grep -c '^debug register .* 1 of 4')" -ge 4 ]
+	[ "$("${as[@]}" "$waymark" claims -p "$program" | grep -c '^debug-register .* 1  *4 ')" -ge 4 ]
 }
 
 aside_ends()

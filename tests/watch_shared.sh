@@ -23,7 +23,7 @@ holder()
 
 holds()
 {
-	[ "$("$waymark" claims -p "$program" | grep -c "^debug register .* 1 of 4 .* waymark $holder ")" -ge "$1" ]
+	[ "$("$waymark" claims -p "$program" | grep -c "^debug-register .* 1  *4  *waymark  *$holder ")" -ge "$1" ]
 }
 
 # one KEY: the number in ./out of its only watch

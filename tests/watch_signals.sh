@@ -105,7 +105,7 @@ start ./ticks
 await_running "$pid"
 "$waymark" record -o stopped -e 'watch:total/signal=STOP/' -p "$pid" >out 2>words &
 watcher=$!
-await_text words "watch:total/signal=STOP/ stops the program at each hit"
+await_text words "watch:total/signal=STOP/: stops the program at each hit"
 await is_stopped "$pid" || fail "record: the program is not stopped"
 kill -TERM "$watcher"
 kill -CONT "$pid"
