@@ -16,7 +16,7 @@ void findings_print(const struct findings *list, size_t first, int verbose);
 extern const struct row_table finding_table;
 void findings_rows(struct rows *rows, const struct findings *list);
 
-/* Complain about the specs that nothing matched: spec_findings(). Returns whether there are some. */
+/* Complain about specs that nothing matched: spec_findings(). Returns whether there are some. */
 int findings_unmatched(const struct spec_list *specs, const struct name_list *names, int placed);
 
 #endif

@@ -11,7 +11,7 @@
 struct catalog;
 struct spec_list;
 
-/* The markers of catalog->markers for which take[i] is not 0, and with `sites` each of their sites. */
+/* The markers of catalog->markers whose take[i] is not 0, and with `sites` each of their sites. */
 void list_markers(struct rows *rows, const struct catalog *catalog, const char *take, int sites);
 
 /* What is asked about. */
