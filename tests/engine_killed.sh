@@ -87,8 +87,8 @@ full()
 mkdir room
 head -c 300000 "$waymark" >data
 gzip -nc data >compressed
-full 12k trail/soft/
-for size in 20k 100k 300k; do
+full 20k trail/soft/
+for size in 28k 100k 300k; do
 	full $size trail/soft/
 	full $size trail/soft,last=64M/
 done
