@@ -81,7 +81,7 @@ static void filtered(void)
 	printf("%d\n", end_of(pid));
 }
 
-/* A child of vfork(2) limits the memory of what it executes. */
+/* A child of vfork(2) limits the memory of what it executes, which lives until it is looked at. */
 static void cramped(void)
 {
 	struct rlimit limit = { 38000000ul << 10, 38000000ul << 10 };
@@ -89,7 +89,7 @@ static void cramped(void)
 
 	if (!pid) {
 		if (!prlimit(0, RLIMIT_AS, &limit, NULL))
-			execl("/bin/sh", "sh", "-c", "ulimit -v; exit 3", NULL);
+			execl("/bin/sh", "sh", "-c", "ulimit -v; sleep 1; exit 3", NULL);
 		_exit(9);
 	}
 	printf("%d\n", end_of(pid));
