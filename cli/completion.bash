@@ -9,7 +9,8 @@ _waymark()
 	word=${words[-1]}
 	# readline takes ':' and '=' for the end of a word
 	before=${word%"${word##*["${COMP_WORDBREAKS//[^:=]/}"]}"}
-	mapfile -t COMPREPLY < <(waymark complete "${words[@]:1}" 2>/dev/null)
+	# a program's names go into the command line as they are: none that the shell would expand
+	mapfile -t COMPREPLY < <(waymark complete "${words[@]:1}" 2>/dev/null | grep -x '[[:alnum:]_.:/=,{+@%~-]*')
 	[[ ${COMPREPLY[*]} == *[:/=]* ]] && compopt -o nospace 2>/dev/null
 	COMPREPLY=("${COMPREPLY[@]#"$before"}")
 }

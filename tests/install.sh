@@ -97,6 +97,11 @@ fi
 share=$prefix/share
 expect "record report" "$(PATH=$prefix/bin:$PATH bash -c '. "$0"; COMP_LINE="waymark re" COMP_POINT=10; _waymark; echo "${COMPREPLY[@]}"' \
 	"$share/bash-completion/completions/waymark")"
+# A name that the shell would expand is not offered: the program's owner chose it.
+# shellcheck disable=SC2016 # of the other shell
+expect ma_b "$(bash -c '. "$0"; waymark() { printf "%s\n" "func:ma_\$(id)" "func:ma_\`id\`" "func:ma_;id" func:ma_b; }
+	COMP_LINE="waymark record -p 1 -e func:ma" COMP_POINT=${#COMP_LINE}; _waymark; echo "${COMPREPLY[@]}"' \
+	"$share/bash-completion/completions/waymark")"
 # shellcheck disable=SC2016 # fish's own variable
 ! type -P fish >/dev/null ||
 	expect report "$(PATH=$prefix/bin:$PATH fish -c 'source $argv[1]; complete -C "waymark re"' \
