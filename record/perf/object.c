@@ -339,13 +339,13 @@ static int try_one(struct perf_object *object, struct detail detail)
 	/* what a thread starts meanwhile is to have none of it */
 	form.flags &= ~(unsigned int)EVENT_CHILDREN;
 	form.scope = EVENT_THREAD;
-	/* what is reserved is known to be had */
-	err = object->request.reserved ? 0 : instance_open(&one, &object->sources[0], &form, -1);
-	if (!err && !object->request.reserved)
+	if (object->request.reserved) /* known to be had */
+		return 0;
+	err = instance_open(&one, &object->sources[0], &form, -1);
+	if (!err)
 		close(one.fd);
-	else if (err != -ESRCH) /* its first thread may have ended */
-		return perf_object_refused(object, &one, err, detail);
-	return 0;
+	/* its first thread may have ended */
+	return err && err != -ESRCH ? perf_object_refused(object, &one, err, detail) : 0;
 }
 
 static int open_extent(struct perf_object *object, struct detail detail)
