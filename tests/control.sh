@@ -180,6 +180,22 @@ if [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 1 ] || [ "$(id -u)" = 0 ]
 	end kernel
 fi
 
+# what was missed before a change is reported at the end
+if [ "$(id -u)" = 0 ]; then
+	cp /bin/true setuid && chmod 4755 setuid && chmod 755 .
+	# shellcheck disable=SC2016 # the shell's own
+	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'until [ -e go ]; do sleep 0.05; done; ./setuid; exec sleep 300' &
+	program=$! && started+=("$program")
+	"$waymark" record -o before -p "$program" -e switch >before.words 2>&1 &
+	recorder=$! && started+=("$recorder")
+	await [ -S before/.control ] || fail "before: no recorder listens: $(cat before.words)"
+	touch go
+	await eval '[ "$(cat /proc/$program/comm)" = sleep ]'
+	control 0 before add fault
+	end before
+	grep -q "1 process executed a program with more privileges" before.words || fail "before: $(cat before.words)"
+fi
+
 # ---- a recorder that is killed ----
 
 begin killed -e marker:changed:first

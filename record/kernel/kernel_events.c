@@ -400,17 +400,15 @@ void kernel_covered(const struct wm_session *session, struct kernel_coverage *co
 		sampler_covered(kernel->sampler, &sampled);
 	if (kernel->counts)
 		counts_covered(kernel->counts, &counted);
-	*coverage = (struct kernel_coverage){
-		.has_switches = kernel->has_switches,
-		.has_places = kernel->has_places,
-		.has_wakes = kernel->has_wakes,
-		.excludes_kernel = sampled.excludes_kernel || counted.excludes_kernel,
-		.is_doubtful = sampled.is_doubtful || counted.is_doubtful,
-		.cpus_back = sampled.cpus_back,
-		.throttled = sampled.throttled,
-		.unnamed = kernel_tasks_refused(kernel->tasks),
-		.privileged = kernel->privileged,
-	};
+	coverage->has_switches = kernel->has_switches;
+	coverage->has_places = kernel->has_places;
+	coverage->has_wakes = kernel->has_wakes;
+	coverage->excludes_kernel |= sampled.excludes_kernel || counted.excludes_kernel;
+	coverage->is_doubtful |= sampled.is_doubtful || counted.is_doubtful;
+	coverage->cpus_back += sampled.cpus_back;
+	coverage->throttled += sampled.throttled;
+	coverage->unnamed += kernel_tasks_refused(kernel->tasks);
+	coverage->privileged += kernel->privileged;
 }
 
 /* CPUs that came, or came back. */
@@ -536,16 +534,19 @@ static void release(struct wm_session *session)
 /* Open the events over the session's processes, or its CPUs: all or none; begin. */
 static int open_all(struct wm_session *session)
 {
+	struct kernel_coverage before = { 0 };
 	struct kernel *kernel;
 	int err;
 
 	if (!is_wanted(session))
 		return 0;
+	kernel_covered(session, &before);
 	release(session);
 	kernel = session->kernel = kernel_new(session->specs->count);
 	if (!kernel)
 		return -ENOMEM;
 	kernel->session = session;
+	kernel->coverage = before;
 	err = kernel_tasks_new(&kernel->tasks, session);
 	if (!err)
 		err = scope_find(session, kernel);

@@ -69,7 +69,7 @@ struct kernel {
 	size_t event_count;
 	uint32_t declared; /* which of enum kernel_event, by bit */
 	int has_switches, has_places, has_wakes;
-	struct kernel_coverage coverage; /* when it ended */
+	struct kernel_coverage coverage; /* of what ended before, with changes */
 	struct count_event *count_events;
 	unsigned int *count_groups; /* of each, the id of its spec's event */
 	struct count_value *count_values;
