@@ -205,13 +205,31 @@ static int is_late(struct halt_threads *halt, const struct halt_thread *thread)
 	return 1;
 }
 
+/*
+ * As wait4(2). The first thread's end is left to who started the process, which may be the caller:
+ * this would take it from there, too.
+ */
+static long look(const struct halt_threads *halt, int32_t tid, int *status)
+{
+	siginfo_t info;
+	long error;
+
+	if (tid != halt->pid)
+		return syscall_raw(SYS_wait4, tid, (long)status, WNOHANG | __WALL, 0);
+	info.si_pid = 0;
+	error = syscall_raw6(SYS_waitid, P_PID, tid, (long)&info, WSTOPPED | WNOHANG | __WALL, 0,
+			     0);
+	*status = info.si_pid ? info.si_status << 8 | 0x7f : 0;
+	return error ? error : info.si_pid;
+}
+
 static int wait_for(struct halt_threads *halt, struct halt_thread *thread)
 {
 	struct timespec pause = { .tv_nsec = SLEEP_FIRST_NS };
 
 	for (unsigned int tries = 0;; tries++) {
 		int status = 0;
-		long got = syscall_raw(SYS_wait4, thread->tid, (long)&status, WNOHANG | __WALL, 0);
+		long got = look(halt, thread->tid, &status);
 		int late;
 
 		if (got == thread->tid && (status & 0xff) == 0x7f) {
@@ -221,8 +239,10 @@ static int wait_for(struct halt_threads *halt, struct halt_thread *thread)
 			thread->is_stopped = 1;
 			return 0;
 		}
-		if (got == thread->tid || (got < 0 && got != -EINTR))
+		if (got == thread->tid || (got < 0 && got != -EINTR)) {
+			halt->has_leader_ended |= thread->tid == halt->pid;
 			return 0; /* it has ended */
+		}
 		if (tries < SPINS)
 			continue;
 		late = is_late(halt, thread);

@@ -114,6 +114,26 @@ Test(stop, a_process_that_is_stopped_or_gone_is_refused, .timeout = 30)
 	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -ESRCH);
 }
 
+/* It is the caller's child, and ends about when it is stopped; who started it waits for it. */
+Test(stop, process_that_ends_meanwhile_keeps_its_status_for_its_parent, .timeout = 60)
+{
+	for (int i = 0; i < 1000; i++) {
+		struct stop *stop;
+		pid_t pid = fork();
+		int status = -1;
+
+		if (!pid) {
+			usleep((useconds_t)(i % 50) * 10);
+			_exit(7);
+		}
+		usleep(150); /* the moment is the subject */
+		stop_threads(pid, 0, &stop);
+		stop_resume(stop);
+		cr_assert_eq(waitpid(pid, &status, 0), pid, "time %d: its end was taken", i);
+		cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	}
+}
+
 #define RESTING 4 /* threads of start_waiting(), beside the first */
 
 struct killer {
