@@ -31,7 +31,10 @@ natively "new code is forbidden: PR_SET_MDWE, or a security module" ./attached_o
 natively "no memory for translated code" ./attached_odd cramped
 natively "a limit of its memory: RLIMIT_AS, RLIMIT_DATA" ./attached_odd addresses
 natively "a limit of its memory: RLIMIT_AS, RLIMIT_DATA" ./attached_odd addresses_in_vfork
-[ "$(id -u)" != 0 ] || natively "all its memory is locked: mlockall(2)" ./attached_odd locked
+[ "$(id -u)" != 0 ] || {
+	natively "all its memory is locked: mlockall(2)" ./attached_odd locked
+	natively "all its memory is locked: mlockall(2)" ./attached_odd locked_in_vfork
+}
 natively "code that it can run and not read" ./attached_odd unread
 natively "a seccomp filter" sh -c './attached_odd filter; exit'
 

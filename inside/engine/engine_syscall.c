@@ -248,7 +248,8 @@ static void refused(struct thread *thread, uint64_t next)
 /*
  * The engine's memory would count, too. A limit that never binds may be set. A thread that is
  * stuck, as in vfork(2), delays the call by some seconds at most: then the call is made natively
- * all the same, since no program may see it fail.
+ * all the same, since no program may see it fail. The program gets no memory then until that thread
+ * has left.
  */
 static long limit(struct thread *thread, uint64_t next)
 {
@@ -266,12 +267,18 @@ static long limit(struct thread *thread, uint64_t next)
 	withdraw(thread, next - 2, ENGINE_NATIVE_LIMIT);
 }
 
-/* The engine's memory is large, mostly never touched, and would be locked, too: as limit(). */
+/*
+ * The engine's memory is large, mostly never touched, and would be locked, too. Where a thread is
+ * stuck, pages are locked as they are touched: all at once would be gigabytes.
+ */
 static long lock(struct thread *thread, uint64_t next)
 {
-	if (thread->regs.gpr[7] & (MCL_CURRENT | MCL_FUTURE))
-		withdraw(thread, next - 2, ENGINE_NATIVE_LOCKED);
-	return plain(thread);
+	uint64_t flags = thread->regs.gpr[7];
+
+	if (!(flags & (MCL_CURRENT | MCL_FUTURE)))
+		return plain(thread);
+	withdraw_wholly(thread, next - 2, ENGINE_NATIVE_LOCKED);
+	return sys_call3(SYS_mlockall, (long)flags | MCL_ONFAULT, 0, 0);
 }
 
 static long call(struct thread *thread, uint64_t next)

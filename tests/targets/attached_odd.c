@@ -162,19 +162,43 @@ static void *vforks_until(void *data)
 	return data;
 }
 
-/* A limit is set while a thread waits in vfork(2), until the limit is set. */
-static void with_few_addresses_in_vfork(void)
+/* A call is made while a thread waits in vfork(2), until the call is made. */
+static int while_one_vforks(int (*call)(void))
 {
-	struct rlimit limit = { 1 << 30, 1 << 30 };
 	pthread_t thread;
 	char byte = 0;
 	int ends[4];
 
-	if (pipe(ends) || pipe(ends + 2) || pthread_create(&thread, NULL, vforks_until, ends) ||
-	    read(ends[0], &byte, 1) != 1)
-		return;
-	is_right = !setrlimit(RLIMIT_AS, &limit) && write(ends[3], &byte, 1) == 1 &&
-		   !pthread_join(thread, NULL) && malloc(100 << 20);
+	return !pipe(ends) && !pipe(ends + 2) &&
+	       !pthread_create(&thread, NULL, vforks_until, ends) && read(ends[0], &byte, 1) == 1 &&
+	       !call() && write(ends[3], &byte, 1) == 1 && !pthread_join(thread, NULL);
+}
+
+static int limit_addresses(void)
+{
+	struct rlimit limit = { 1 << 30, 1 << 30 };
+
+	return setrlimit(RLIMIT_AS, &limit);
+}
+
+static void with_few_addresses_in_vfork(void)
+{
+	is_right = while_one_vforks(limit_addresses) && malloc(100 << 20);
+	await();
+}
+
+static int lock_all(void)
+{
+	return mlockall(MCL_CURRENT | MCL_FUTURE);
+}
+
+/* The engine's gigabytes don't become the program's. */
+static void locked_in_vfork(void)
+{
+	struct rusage usage;
+
+	is_right = while_one_vforks(lock_all) && !getrusage(RUSAGE_SELF, &usage) &&
+		   usage.ru_maxrss < 1 << 20;
 	await();
 }
 
@@ -432,6 +456,7 @@ int main(int argc, char **argv)
 		{ "locked", locked },
 		{ "addresses", with_few_addresses },
 		{ "addresses_in_vfork", with_few_addresses_in_vfork },
+		{ "locked_in_vfork", locked_in_vfork },
 		{ "descriptors", without_descriptors },
 		{ "plain", plainly },
 		{ "vfork", in_vfork },
