@@ -360,15 +360,17 @@ static int is_in(const struct module *module, uintptr_t address)
 	return 0;
 }
 
+/* By the file's name: a folder may have any. */
 static void module_came(const struct module *module)
 {
 	/* greenlets and what they are made of, coroutines; Ruby's callcc, Scheme's call/cc */
 	static const char *const copiers[] = { "greenlet", "pypy",	"stacklet",
 					       "tealet",   "libaco.",	"libco.",
 					       "libguile", "libracket", "/continuation.so" };
+	const char *name = module->path ? strrchr(module->path, '/') : NULL;
 
-	for (size_t i = 0; module->path && i < sizeof copiers / sizeof copiers[0]; i++) {
-		if (strstr(module->path, copiers[i]))
+	for (size_t i = 0; name && i < sizeof copiers / sizeof copiers[0]; i++) {
+		if (strstr(name, copiers[i]))
 			return_stop();
 	}
 }
