@@ -141,8 +141,8 @@ struct wm_kevent_request {
 	const unsigned int *cpus; /* WM_KEVENT_SCOPE_CPUS: their numbers */
 	size_t cpu_count;
 	/*
-	 * WM_KEVENT_FLAG_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 512 KiB. A hit
-	 * takes some 250 bytes.
+	 * WM_KEVENT_FLAG_RINGS: of each CPU's, a power of two, 4 KiB to 1 GiB; 0: 4 MiB, or down
+	 * to 32 KiB where the user's locked memory allows no more. A hit takes some 250 bytes.
 	 */
 	uint32_t ring_bytes;
 	/*
@@ -289,6 +289,7 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
  *	-WM_E_PERF_DENIED, -ENOSYS, -WM_E_MEMORY_LIMIT (rings)	perf_event_open(2): see the detail
  *	-EPERM			another user's; detail says more
  *	-WM_E_GONE		there is no such process or thread, or it has ended
+ *	-WM_E_STRICT		it keeps starting threads, and can't be stopped; after some 3 s
  *	-EINVAL			not in WM_KEVENT_STATE_PREPARING, or pid is a kernel thread
  *	-ENOMEM, other -errno	detail has which thread or CPU, and which source
  *
