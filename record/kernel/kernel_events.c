@@ -461,7 +461,8 @@ static int answered(struct wm_session *session, struct process *process, uint16_
 	return 0;
 }
 
-void kernel_end(struct wm_session *session)
+/* Record no more, and take the last. The store is then drained as that of a dead process. */
+static void end(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
 
@@ -511,7 +512,7 @@ static void drop(struct wm_session *session)
 	if (!process)
 		return;
 	session->kernel->is_begun = 0;
-	kernel_end(session);
+	end(session);
 	if (session->watermark && process->drain)
 		watermark_remove(session->watermark, process->drain);
 	drain_free(process->drain);
@@ -524,7 +525,7 @@ static void release(struct wm_session *session)
 
 	if (!kernel)
 		return;
-	kernel_end(session);
+	end(session);
 	own_store_free(kernel->store);
 	arrays_free(kernel);
 	free(kernel);
@@ -563,7 +564,7 @@ static int open_all(struct wm_session *session)
 	if (!err)
 		err = events_declare(session, kernel);
 	if (err)
-		kernel_end(session);
+		end(session);
 	else
 		begin(session);
 	return err;
@@ -581,7 +582,7 @@ static int change(struct wm_session *session, const struct source_change *change
 	int err = 0;
 
 	(void)change;
-	kernel_end(session);
+	end(session);
 	if (process && session->writer)
 		err = drain_session_finish(session, process);
 	if (err)
@@ -606,6 +607,6 @@ const struct source kernel_source = {
 	.enter = kernel_join,
 	.part = kernel_part,
 	.answered = answered,
-	.end = kernel_end,
+	.end = end,
 	.release = release,
 };

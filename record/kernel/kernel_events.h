@@ -40,7 +40,4 @@ struct kernel_coverage {
 
 void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);
 
-/* Record no more, and take the last. The store is then drained as that of a dead process. */
-void kernel_end(struct wm_session *session);
-
 #endif

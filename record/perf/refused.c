@@ -57,7 +57,11 @@ static int taken(struct perf_object *object, const struct instance *instance, st
 			  wanted);
 }
 
-int perf_forbidden(int is_thread, int has_kernel, struct detail detail)
+/*
+ * Whether perf_event_paranoid forbids an event of a thread, or of a CPU; with the kernel's part of
+ * it. 0, or -WM_E_PERF_DENIED with words.
+ */
+static int forbidden(int is_thread, int has_kernel, struct detail detail)
 {
 	int level = perf_paranoid();
 
@@ -77,7 +81,7 @@ static int denied(const struct instance *instance, int has_kernel, int error, st
 
 	if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
 		return detail_set(detail, -WM_E_PERF_DENIED, "%s", PERF_IS_FILTERED);
-	err = perf_forbidden(instance->tid > 0, has_kernel, detail);
+	err = forbidden(instance->tid > 0, has_kernel, detail);
 	if (err)
 		return err;
 	return instance->tid > 0 && !target_read(&target, instance->tid)
@@ -125,7 +129,7 @@ int perf_object_refused(struct perf_object *object, const struct instance *insta
 		/*
 		 * perf_event_open(2) takes the register first and asks for the right to a CPU then
 		 */
-		err = perf_forbidden(instance->tid > 0, has_kernel, detail);
+		err = forbidden(instance->tid > 0, has_kernel, detail);
 		return err ? err : taken(object, instance, detail);
 	case EINVAL:
 	case E2BIG:

@@ -17,12 +17,6 @@ int perf_paranoid(void);
 int perf_is_privileged(void);
 
 /*
- * Whether perf_event_paranoid forbids an event of a thread, or of a CPU; with the kernel's part of
- * it. 0, or -WM_E_PERF_DENIED with words.
- */
-int perf_forbidden(int is_thread, int has_kernel, struct detail detail);
-
-/*
  * Why the kernel refused an event, in words: its name; whether it was to see the kernel's part; how
  * many are open. Returns the error to be returned.
  */
