@@ -244,6 +244,8 @@ static void complain_alive(struct recording *recording)
 	do
 		alive = wm_session_wait(recording->session, CHILD_JOIN_MS);
 	while (alive > 0 && progress_elapsed_ns(&recording->progress) < until);
+	if (alive < 0)
+		fail(recording, alive);
 	/* The recorder may be behind: do not count children that have ended. */
 	if (alive > 0)
 		alive = session_running(recording->session);

@@ -4,6 +4,7 @@
 #include "record/session/sources.h"
 #include "record/session/unrecorded.h"
 #include "record/session/use.h"
+#include "record/trail/live.h"
 #include "target/process/call.h"
 #include "trace/writer.h"
 
@@ -192,8 +193,10 @@ int wm_session_stop(struct wm_session *session)
 				(struct detail){ session->detail, sizeof(session->detail) });
 	if (session->writer) {
 		err = close_trace(session);
-		if (err)
-			first = session_fail(session, err, "%s", session->dir);
+		/* a trail's error has words of its own */
+		if (err && err != session->live->error)
+			session_fail(session, err, "%s", session->dir);
+		first = err ? err : first;
 	}
 	session_pollable_update(session);
 	return first ? first : zero;
