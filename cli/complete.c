@@ -87,13 +87,14 @@ static void offer_listed(const char *word, const char *prefix, const char *optio
 	char *argv[5] = { "list" }, *text, *save = NULL;
 	int argc = 1;
 
-	while (target + 1 < count && strcmp(words[target], "-p") && strcmp(words[target], "--"))
+	while (target + 1 < count && strcmp(words[target], "-p") &&
+	       strcmp(words[target], "--pid") && strcmp(words[target], "--"))
 		target++;
 	if (target + 1 >= count)
 		return;
 	if (option)
 		argv[argc++] = (char *)option;
-	if (words[target][1] == 'p')
+	if (strcmp(words[target], "--") != 0)
 		argv[argc++] = "-p";
 	argv[argc++] = words[target + 1];
 	text = output_of(cmd_list, argc, argv);
