@@ -126,5 +126,5 @@ without -fomit-frame-pointer
 
 # More than there may be: the most is said.
 "$waymark" watch value/bt=11/ ./calls >out 2>words && fail "bt=11 is accepted"
-grep -q 'bt=11: a backtrace has 1 to 10 callers' words || fail "bt=11: $(cat words)"
+grep -q '"bt=11" (column 13) takes a number from 1 to 10' words || fail "bt=11: $(cat words)"
 exit $failed

@@ -256,7 +256,7 @@ static int refused_take(struct wm_session *session, struct process *process,
 {
 	struct control_refused head;
 	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
-	char detail[2 * NAME_BYTES + 16];
+	char detail[2 * NAME_BYTES + 64];
 	const char *text, *second, *cause;
 
 	if (message->bytes <= sizeof(head))
@@ -276,9 +276,9 @@ static int refused_take(struct wm_session *session, struct process *process,
 	if (head.error == -WM_E_FIELD_TYPES &&
 	    second < (const char *)message->body + message->bytes)
 		site_place(second, other, sizeof(other));
-	snprintf(detail, sizeof(detail), "%s%s%s", place, other[0] ? " and " : "", other);
-	cause = head.error == -E2BIG ? "its fields and counts are more than 16"
-				     : wm_error_text(head.error);
+	snprintf(detail, sizeof(detail), "%s%s%s%s", place, other[0] ? " and " : "", other,
+		 head.error == -E2BIG ? ": its fields and counts are more than 16" : "");
+	cause = wm_error_text(head.error);
 	if (head.address)
 		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,
 			     (unsigned long long)head.address, cause);
