@@ -210,6 +210,40 @@ Test(damage, facts_cut_or_changed_anywhere_are_survived, .timeout = 120)
 	sample_folder_remove(dir);
 }
 
+/* Store these facts: a repair changes no stream for the want of others. */
+static void expect_no_repair(const char *facts, size_t bytes)
+{
+	struct stat about;
+
+	store(FACTS_FILE, facts, bytes);
+	cr_expect_eq(trace_repair(dir), -WM_E_NOT_A_TRACE, "%zu bytes", bytes);
+	cr_assert_eq(stat(path_of("10-11-0"), &about), 0);
+	cr_expect_eq((uint64_t)about.st_size, packet_end[PACKETS - 1]);
+}
+
+Test(damage, repair_refuses_a_trace_that_lacks_facts)
+{
+	const uint32_t magic = PACKET_MAGIC;
+	size_t bytes, packets = 0;
+	char *content;
+
+	make_trace();
+	content = load(FACTS_FILE, &bytes);
+	for (size_t cut = 0; cut < bytes; cut++)
+		expect_no_repair(content, cut);
+	cr_assert_eq(unlink(path_of(".index")), 0);
+	for (size_t at = 0; at + sizeof(magic) < bytes; at++)
+		if (!memcmp(content + at, &magic, sizeof(magic))) {
+			content[at]++;
+			expect_no_repair(content, bytes);
+			content[at]--;
+			packets++;
+		}
+	cr_expect_gt(packets, 2);
+	free(content);
+	sample_folder_remove(dir);
+}
+
 /* Put `tail` behind the stream, and see that it is reported, repaired, and then read by all. */
 static void repair_with_tail(const char *tail, size_t tail_bytes)
 {

@@ -326,6 +326,8 @@ static void check_stream(struct check *check, struct trace_stream *stream)
 	if (stream->bytes < file->end && !has_damage(reader, stream->file))
 		reader_damage(reader, stream->file, stream->bytes, file->end - stream->bytes,
 			      "its last packets are missing");
+	if (stream->bytes < file->end && stream->is_facts)
+		reader->meta.is_broken = 1;
 	if (stream->bytes > file->end && reader->is_ended && !stream->is_facts)
 		cut_stream(reader, stream, file->end);
 }

@@ -123,6 +123,14 @@ static int repair_stream(struct trace_reader *reader, struct trace_stream *strea
 	return err ? err : shortened > 0;
 }
 
+/* Whether facts are missing: then events whose class is unknown would look torn. */
+static int lacks_facts(const struct trace_reader *reader)
+{
+	const struct trace_stream *facts = &reader->streams[reader->stream_count];
+
+	return reader->meta.is_broken || (!reader->is_indexed && facts->bytes < facts->file_bytes);
+}
+
 int trace_repair(const char *dir)
 {
 	struct trace_reader *reader;
@@ -134,8 +142,7 @@ int trace_repair(const char *dir)
 	err = folder_check(reader->dir);
 	if (!err && (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB)))
 		err = reader->live || errno == EWOULDBLOCK ? -EBUSY : -errno;
-	/* events whose class is unknown would look torn */
-	if (!err && reader->meta.is_broken)
+	if (!err && lacks_facts(reader))
 		err = -WM_E_NOT_A_TRACE;
 	for (uint32_t i = 0; !err && i < reader->file_count; i++)
 		if (reader->streams[i].is_packed)
