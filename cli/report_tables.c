@@ -140,6 +140,8 @@ static void process_rows(struct rows *rows, const struct facts *meta)
 	for (uint32_t i = 0; i < meta->process_count; i++) {
 		const struct fact_process *process = &meta->processes[i];
 
+		if (!process->declared)
+			continue;
 		ROWS_PUT(rows, process_columns, row_u64(process->pid), row_u64(process->ppid),
 			 row_text(process->exe), row_text(process->build_id));
 	}
