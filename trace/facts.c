@@ -37,9 +37,8 @@ static const struct {
 			  { WM_TYPE_U32, WM_TYPE_BOOL, WM_TYPE_PTR, WM_TYPE_U64, WM_TYPE_BYTES,
 			    WM_TYPE_STR } },
 	[FACT_CHANGE] = { "change",
-			  "process, begin_ns, gap_ns, stopped, before, after",
-			  { WM_TYPE_U32, WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_BOOL, WM_TYPE_STR,
-			    WM_TYPE_STR } },
+			  "process, begin_ns, gap_ns, before, after",
+			  { WM_TYPE_U32, WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_STR, WM_TYPE_STR } },
 	[FACT_FOREIGN] = { "held",
 			   "process, begin_ns, end_ns, event",
 			   { WM_TYPE_U32, WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_STR } },
@@ -256,16 +255,14 @@ static int take_module(struct fact_process *process, const struct wm_event_field
 
 static int take_change(struct fact_process *process, const struct wm_event_field *field)
 {
-	struct fact_change change = { .begin_ns = field[1].value.u,
-				      .gap_ns = field[2].value.u,
-				      .was_stopped = field[3].value.u != 0 };
+	struct fact_change change = { .begin_ns = field[1].value.u, .gap_ns = field[2].value.u };
 
-	if (!is_there(&field[4]) || !is_there(&field[5]))
+	if (!is_there(&field[3]) || !is_there(&field[4]))
 		return -EINVAL;
 	if (array_grow(&process->changes, &process->change_room, process->change_count + 1,
 		       sizeof(change)))
 		return -ENOMEM;
-	if (keep(&change.from, &field[4]) || keep(&change.to, &field[5])) {
+	if (keep(&change.from, &field[3]) || keep(&change.to, &field[4])) {
 		free(change.from);
 		return -ENOMEM;
 	}
@@ -273,22 +270,12 @@ static int take_change(struct fact_process *process, const struct wm_event_field
 	return 0;
 }
 
-/* One with an end replaces the earlier one without. */
 static int take_foreign(struct fact_process *process, const struct wm_event_field *field)
 {
 	struct fact_foreign foreign = { .begin_ns = field[1].value.u, .end_ns = field[2].value.u };
 
 	if (!is_there(&field[3]))
 		return -EINVAL;
-	for (size_t i = process->foreign_count; i > 0; i--) {
-		struct fact_foreign *before = &process->foreign[i - 1];
-
-		if (before->begin_ns == foreign.begin_ns &&
-		    !strcmp(before->name, field[3].value.run.start)) {
-			before->end_ns = foreign.end_ns;
-			return 0;
-		}
-	}
 	if (array_grow(&process->foreign, &process->foreign_room, process->foreign_count + 1,
 		       sizeof(foreign)) ||
 	    keep(&foreign.name, &field[3]))
@@ -454,6 +441,40 @@ int facts_take(struct facts *facts, enum fact fact, const struct wm_event_field 
 	default:
 		return take_of_process(facts, process_of(facts, fields[0].value.u), fact, fields);
 	}
+}
+
+/* By begin, then by name; one with an end is before the same without. */
+static int foreign_order(const void *a, const void *b)
+{
+	const struct fact_foreign *left = a, *right = b;
+	int order = strcmp(left->name, right->name);
+
+	if (left->begin_ns != right->begin_ns)
+		return left->begin_ns < right->begin_ns ? -1 : 1;
+	return order ? order : !left->end_ns - !right->end_ns;
+}
+
+static void foreign_merge(struct fact_process *process)
+{
+	struct fact_foreign *all = process->foreign;
+	size_t kept = 0;
+
+	if (process->foreign_count)
+		qsort(all, process->foreign_count, sizeof(*all), foreign_order);
+	for (size_t i = 0; i < process->foreign_count; i++) {
+		if (kept && all[i].begin_ns == all[kept - 1].begin_ns &&
+		    !strcmp(all[i].name, all[kept - 1].name))
+			free(all[i].name);
+		else
+			all[kept++] = all[i];
+	}
+	process->foreign_count = kept;
+}
+
+void facts_end(struct facts *facts)
+{
+	for (uint32_t i = 0; i < facts->process_count; i++)
+		foreign_merge(&facts->processes[i]);
 }
 
 int facts_init(struct facts *facts)

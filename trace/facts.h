@@ -98,11 +98,10 @@ struct fact_module {
 	char *path;
 };
 
-/* A watch of a process that became another, and from when on: struct trace_change (writer.h). */
+/* Specs that went and came, and from when on: struct trace_change (writer.h). */
 struct fact_change {
 	char *from, *to;
 	uint64_t begin_ns, gap_ns;
-	int was_stopped;
 };
 
 /* From when to when, by the wall clock, hits of an event are missing: struct trace_foreign. */
@@ -122,7 +121,7 @@ struct fact_process {
 	size_t module_count, module_room;
 	struct fact_change *changes; /* in the order of time */
 	size_t change_count, change_room;
-	struct fact_foreign *foreign;
+	struct fact_foreign *foreign; /* likewise, after facts_end() */
 	size_t foreign_count, foreign_room;
 	char way;		   /* enum life_kind */
 	uint64_t begin_ns, end_ns; /* by the wall clock, as the recorder saw it; end 0: unknown */
@@ -174,6 +173,9 @@ int facts_init(struct facts *facts);
  * left out; -ENOMEM.
  */
 int facts_take(struct facts *facts, enum fact fact, const struct wm_event_field *fields);
+
+/* All were taken: an entry of fact_foreign with an end replaces the same without. */
+void facts_end(struct facts *facts);
 void facts_release(struct facts *facts);
 
 #endif

@@ -277,6 +277,10 @@ static int facts_read_packet(struct trace_reader *reader, const struct trace_str
 			trace_fields(fields, class, values);
 			err = facts_take(&reader->meta, (enum fact) class->id, fields);
 		}
+		if (!fault && !err && class->id == FACT_CUT)
+			reader_damage(reader, stream->file,
+				      packet->offset + (uint64_t)(start - packet->bytes), 0,
+				      "its process's agent reported too much: more was left out");
 		if (!fault && !err)
 			continue;
 		reader->meta.is_broken = 1;
@@ -306,6 +310,7 @@ static int facts_read(struct trace_reader *reader)
 	while (!err && reader_stream_packet(reader, stream, &offset, &packet))
 		err = facts_read_packet(reader, stream, &packet);
 	reader_stream_unmap(stream);
+	facts_end(&reader->meta);
 	if (!err && reader->meta.format != FACTS_FORMAT)
 		err = -WM_E_NOT_A_TRACE;
 	return err;

@@ -507,7 +507,6 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 		  (const union fact_value[]){ { .u = (uint64_t)process },
 					      { .u = change->begin_ns },
 					      { .u = change->gap_ns },
-					      { .u = change->was_stopped != 0 },
 					      fact_string(change->from),
 					      fact_string(change->to) });
 	return 0;

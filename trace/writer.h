@@ -117,12 +117,11 @@ int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, siz
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
 		     const char *path, uint64_t ns);
 
-/* A watch of a process that became another. */
+/* A spec that went, and one that came; either may be "". */
 struct trace_change {
-	const char *from, *to; /* specs */
-	uint64_t begin_ns;     /* the wall clock, when the first thread was changed */
-	uint64_t gap_ns;       /* from then to the last one's */
-	int was_stopped;       /* the process, so that nothing was missed meanwhile */
+	const char *from, *to;
+	uint64_t begin_ns; /* the wall clock, when the change began */
+	uint64_t gap_ns;   /* how long it took: within, processes had either */
 };
 
 /* From when to when hits of an event are missing: a breakpoint of another tool was at its place. */
