@@ -236,7 +236,7 @@ for twin in 1 2; do
 	build_target watch/twin.c -shared -fPIC "-DTWIN=$twin" -o "twin$twin.so"
 done
 for chain in callchain callchain=dwarf; do
-	EVENT=sample:cpu-clock/freq=1000,$chain/ record -- ./twin 40000000 ./twin{1,2,1,2}.so
+	EVENT=sample:cpu-clock/freq=1000,$chain/ record -- ./twin 200000000 ./twin{1,2,1,2}.so
 	grep -qx "at one address" out || fail "twins: $(cat out)"
 	report --functions
 	holds "twins, $chain: each by the name of its time" \
@@ -245,7 +245,7 @@ for chain in callchain callchain=dwarf; do
 	[ "$chain" = callchain ] || ! grep -v 'main;twin_go;twin_[12]' folded | grep twin_ ||
 		fail "twins, $chain: stacks: $(cat folded)"
 	TWIN_AT=$PWD/twin.so EVENT=sample:cpu-clock/freq=1000,$chain/ record -- \
-		./twin 40000000 ./twin{1,2,1}.so
+		./twin 200000000 ./twin{1,2,1}.so
 	grep -qx "at one address" out || fail "twins of one path: $(cat out)"
 	report --functions
 	holds "twins of one path, $chain: one has the file's names" '50 < share("twin_1") < 85'
