@@ -37,7 +37,7 @@ struct own_store {
 	char comm[16]; /* the process's name, for threads that have ended */
 	struct mapping map;
 	struct ticks_track track;
-	uint32_t next_slot, next_page;
+	uint32_t next_slot, next_page, open; /* pages that are open */
 	struct lane lanes[LANES];
 };
 
@@ -147,6 +147,7 @@ static void page_close(struct own_store *store, struct lane *lane)
 	store->map.slots[lane->slot].written = page->before + page->events;
 	page->state = PAGE_FULL; /* OPEN -> FULL */
 	lane->page = NO_PAGE;
+	store->open--;
 }
 
 void own_store_quiet(struct own_store *store)
@@ -159,10 +160,14 @@ void own_store_quiet(struct own_store *store)
 /* Returns 0; -1: no room. */
 static int page_open(struct own_store *store, struct lane *lane, uint64_t ticks, uint64_t time_ns)
 {
-	uint32_t number = page_take(store);
 	struct wm_slot *slot = &store->map.slots[lane->slot];
 	struct ticks_point now;
+	uint32_t number;
 
+	/* threads that have ended would keep theirs: a drain takes none that is open */
+	if (store->open >= store->map.page_count / 2)
+		own_store_quiet(store);
+	number = page_take(store);
 	if (number == NO_PAGE && store->map.policy == STORE_CYCLIC && drop_oldest(store))
 		number = page_take(store);
 	if (number == NO_PAGE)
@@ -183,6 +188,7 @@ static int page_open(struct own_store *store, struct lane *lane, uint64_t ticks,
 	slot->pages++;
 	store->map.pages[number].state = PAGE_OPEN;
 	lane->page = number;
+	store->open++;
 	return 0;
 }
 

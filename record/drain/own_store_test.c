@@ -243,3 +243,24 @@ Test(own_store, write_from_more_threads_than_lanes_loses_none_uncounted)
 	cr_assert_eq(out.count + counts.discarded, 27000);
 	cr_assert_gt(out.count, 20000);
 }
+
+Test(own_store, write_from_more_threads_than_pages_loses_none_that_is_drained)
+{
+	make(1, STORE_DISCARD);
+	for (pid_t tid = 1; tid <= 1000; tid++) {
+		write_one(tid, (uint64_t)tid, 1);
+		take(DRAIN_READY);
+	}
+	cr_assert_eq(finish().discarded, 0);
+	cr_assert_eq(out.count, 1000);
+}
+
+Test(own_store, cyclic_store_has_newest_threads)
+{
+	make(1, STORE_CYCLIC);
+	for (pid_t tid = 1; tid <= 1000; tid++)
+		write_one(tid, (uint64_t)tid, 1);
+	finish();
+	cr_assert_eq(out.last[1], 0);
+	cr_assert_eq(out.last[1000], 1);
+}
