@@ -55,7 +55,7 @@ Test(compress_command, makes_what_the_others_read_as_before)
 	cr_assert_eq(run("dump %s"), 0, "%s", printed);
 	cr_expect_str_eq(printed, before);
 	cr_assert_eq(run("report %s"), 0, "%s", printed);
-	expect("db:busy           500");
+	expect("db:busy    500");
 	cr_assert_eq(run("compress %s"), 0);
 	expect("nothing to do\n");
 	cr_assert_eq(run("report --repair %s"), 1);

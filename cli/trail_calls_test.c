@@ -224,7 +224,7 @@ Test(calling, says_what_is_wrong_with_the_command_line)
 	cr_expect_eq(run("export --format=folded"), 2);
 	expect("name the trace's folder");
 	cr_expect_eq(run("export --format=folded --weight=time %s"), 2);
-	expect("instructions or blocks");
+	expect("--weight takes instructions, blocks, period or samples, not time");
 	cr_expect_eq(run("export --format=folded --tid x %s"), 2);
 	expect("--tid takes a number from 1 to 2147483647, not x");
 	cr_expect_eq(run("export --format=folded --tid 1 %s"), 1);

@@ -2,6 +2,7 @@
 /* Requests to an agent, of places of any alignment, and of any claims of a program's file. */
 #include "record/watch/ask.h"
 
+#include "record/spec/spec.h"
 #include "record/watch/follow_plan.h"
 #include "trace/testing/packets.h"
 
@@ -20,27 +21,32 @@ static struct {
 	uint8_t behind[64];
 } room;
 static struct asked_watch *const asked = &room.asked;
-static struct watch_expr expr;
+static struct spec spec;
+static struct watch_expr *expr;
 static struct watch_place place;
 static struct watch_trouble trouble;
 static struct follow_plan plan;
 
 static void begin(const char *text, uint64_t bytes)
 {
-	cr_assert_eq(expression_parse(&expr, text, &trouble), 0, "%s: %s", text, trouble.detail);
-	place = (struct watch_place){ .kind = expr.kind, .bytes = bytes, .text = expr.text };
+	char words[256];
+
+	cr_assert_eq(spec_read(&spec, text, (struct detail){ words, sizeof(words) }), 0, "%s: %s",
+		     text, words);
+	expr = spec.watch;
+	place = (struct watch_place){ .kind = expr->kind, .bytes = bytes, .text = expr->text };
 	cr_assert_eq(expression_type_plain(&place.type, bytes), 0);
 }
 
 static void end(void)
 {
 	expression_type_release(&place.type);
-	expression_release(&expr);
+	spec_release(&spec);
 }
 
 static int make(uint64_t address)
 {
-	return ask_make(asked, &expr, &place, address, &trouble);
+	return ask_make(asked, expr, &place, address, &trouble);
 }
 
 /* The requests are of all the bytes, in order, each as a debug register can watch it. */
@@ -189,7 +195,7 @@ Test(ask, sigtrap_is_refused)
 	begin("watch:counter/8/signal=USR1/", 8);
 	cr_assert_eq(make(0x1000), 0);
 	cr_expect_eq(asked->about[0].signal, 10);
-	expr.options.signal = 5;
+	expr->options.signal = 5;
 	cr_expect_eq(make(0x1000), -WM_E_WATCH_OPTION);
 	end();
 }
@@ -207,7 +213,7 @@ static int follow(uint64_t start, unsigned int pointers, uint64_t bytes, int64_t
 	for (unsigned int i = 0; i < pointers; i++)
 		place.follows[i] = (struct watch_follow){ .offset = offset, .at = 6, .bytes = 4 };
 	err = watch_follow_check(&place, &trouble);
-	return err ? err : follow_plan_make(&plan, asked, &expr, &place, &trouble);
+	return err ? err : follow_plan_make(&plan, asked, expr, &place, &trouble);
 }
 
 Test(follow_plan, pointers_and_value_have_a_register_each)
@@ -265,7 +271,7 @@ Test(follow_plan, name_of_any_length_is_cut)
 	place.text = text;
 	place.follows[0].at = 0;
 	place.follows[0].bytes = sizeof(text) - 1;
-	cr_assert_eq(follow_plan_make(&plan, asked, &expr, &place, &trouble), 0);
+	cr_assert_eq(follow_plan_make(&plan, asked, expr, &place, &trouble), 0);
 	cr_expect_eq(strlen(plan.texts[0]), WATCHES_POINTER_MAX - 1);
 	end();
 }
