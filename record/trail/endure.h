@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For a process of Waymark that must not be killed while it traces (tracer.h): the program dies
- * with it. It raises its limits as far as it may, and reports when it has nearly used up the one
- * whose end is SIGKILL: CPU time.
+ * For a process of Waymark that must not be killed while it traces (tracer.h): the trail ends with
+ * it. It raises its limits as far as it may, and reports when it has nearly used up the one whose
+ * end is SIGKILL: CPU time.
  */
 #ifndef RECORD_TRAIL_ENDURE_H
 #define RECORD_TRAIL_ENDURE_H

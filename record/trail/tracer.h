@@ -2,9 +2,7 @@
 /*
  * A process of Waymark's that traces another one (tracing.h), and reports over a socket what ran
  * (wire.h). It takes no signals and has no terminal; when the tool ends in any way, it sees the
- * socket closed and detaches in order. If the tool itself were the tracer, a kill of it would kill
- * the program: the kernel leaves the trap flag set, and SIGTRAP ends the program. (A kill of the
- * tracer still does.)
+ * socket closed and detaches in order. A kill of it ends the trail, not the program.
  *
  * One thread at a time uses a tracer; it forks.
  */
@@ -32,8 +30,7 @@ struct tracer {
  * Start a program as a child, stopped before its first instruction; or attach to a running one and
  * stop its threads. The trail comes out at `sink`, which must outlive the tracer. With
  * how->follows the caller sets wire.on_child before it lets them run. Waits until that is done.
- * Returns 0, or a negative error; nothing is left to release then, and
- * `detail` stays.
+ * Returns 0, or a negative error; nothing is left to release then, and `detail` stays.
  */
 int tracer_launch(struct tracer *tracer, struct trail_sink *sink, const struct tracing_how *how,
 		  const char *path, char *const argv[]);
