@@ -453,7 +453,7 @@ static void unrecorded_rows(struct rows *rows, const struct facts *meta)
 
 static const struct row_column damage_columns[] = {
 	{ "file", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of the trace" },
-	{ "offset", ROW_U64, ROW_PLAIN, ROW_DETAIL, "in the file; of the metadata a line" },
+	{ "offset", ROW_U64, ROW_PLAIN, ROW_DETAIL, "in the file" },
 	{ "bytes", ROW_U64, ROW_BYTES, ROW_DETAIL, "that were left out" },
 	{ "what", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "is wrong there" },
 };

@@ -147,7 +147,6 @@ struct fact_watch {
 
 struct facts {
 	struct trace_schema *schema; /* of the facts themselves */
-	int uuid_known;
 	uint8_t uuid[16];
 	uint32_t format; /* FACTS_FORMAT; 0 until it was read */
 	int is_broken;	 /* some could not be read */

@@ -356,7 +356,6 @@ static int take_head(struct check *check)
 
 	if (pread(check->fd, &head, sizeof(head), 0) != sizeof(head) || fstat(check->fd, &about) ||
 	    head.magic != INDEX_MAGIC || head.version != INDEX_VERSION ||
-	    !reader->meta.uuid_known ||
 	    memcmp(head.uuid, reader->meta.uuid, sizeof(head.uuid)) != 0)
 		return 0;
 	check->entries = ((uint64_t)about.st_size - sizeof(head)) / sizeof(struct index_packet);

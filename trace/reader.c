@@ -52,14 +52,14 @@ void reader_damage(struct trace_reader *reader, const char *file, uint64_t offse
 		reader->damage_count++;
 }
 
-/* Why a head can't be a packet of `left` bytes at most; NULL when it can. uuid may be NULL. */
+/* Why a head can't be a packet of `left` bytes at most; NULL when it can. */
 static const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left)
 {
 	if (left < sizeof(*head))
 		return "cut in a packet's head";
 	if (head->magic != PACKET_MAGIC)
 		return "no packet begins here";
-	if (uuid && memcmp(head->uuid, uuid, sizeof(head->uuid)) != 0)
+	if (memcmp(head->uuid, uuid, sizeof(head->uuid)) != 0)
 		return "a packet of another trace";
 	if (head->content_bits % 8 || head->packet_bits % 8 ||
 	    head->content_bits / 8 < sizeof(*head) || head->content_bits > head->packet_bits ||
@@ -117,7 +117,6 @@ static const char *stream_fault(const struct trace_reader *reader,
 /* Read the heads of a stream's packets. */
 static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 {
-	const uint8_t *uuid = reader->meta.uuid_known ? reader->meta.uuid : NULL;
 	const char *tail_fault;
 	uint64_t next_seq = 0;
 	struct source source;
@@ -131,7 +130,7 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 
 		if (count < 0 || (size_t)count < sizeof(head))
 			left = count < 0 ? 0 : (uint64_t)count;
-		fault = packet_fault(&head, uuid, left);
+		fault = packet_fault(&head, reader->meta.uuid, left);
 		/* A part that its writer has only begun is no damage yet. */
 		if (fault && reader->live)
 			break;
@@ -251,7 +250,6 @@ static int facts_begin(struct trace_reader *reader, struct trace_stream *stream)
 		err = -WM_E_NOT_A_TRACE;
 	if (!err) {
 		memcpy(reader->meta.uuid, head.uuid, sizeof(head.uuid));
-		reader->meta.uuid_known = 1;
 		if (!fstat(source.fd, &about))
 			stream->file_bytes = (uint64_t)about.st_size;
 	}
@@ -502,8 +500,7 @@ int reader_stream_packet(struct trace_reader *reader, struct trace_stream *strea
 	if (at)
 		memcpy(&packet->head, at, sizeof(packet->head));
 	/* Checked when the trace was opened; once more, for the file is not ours alone. */
-	if (!at ||
-	    packet_fault(&packet->head, reader->meta.uuid_known ? reader->meta.uuid : NULL, left) ||
+	if (!at || packet_fault(&packet->head, reader->meta.uuid, left) ||
 	    !(at = stream_at(reader, stream, *offset, (size_t)(packet->head.packet_bits / 8)))) {
 		reader_damage(reader, stream->file, *offset, left, "can't be read any more");
 		*offset = stream->bytes;
