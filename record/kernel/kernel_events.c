@@ -11,6 +11,7 @@
 #include "record/spec/spec.h"
 #include "record/trail/live_process.h"
 #include "target/claim/limits.h"
+#include "target/process/target.h"
 #include "target/process/ticks.h"
 #include "trace/writer.h"
 
@@ -50,6 +51,19 @@ static void pid_add(struct kernel *kernel, pid_t pid)
 	kernel->pids[kernel->pid_count++] = pid;
 }
 
+/* Children had the events of those before by inheritance, and need no agent: so they are asked. */
+static void known_pids_add(struct kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->known.room; i++) {
+		const struct known_thread *thread = &kernel->known.all[i];
+		struct target target;
+
+		if (thread->tid && !thread->has_ended && !target_read(&target, thread->pid) &&
+		    !target_has_ended(&target) && (!geteuid() || target.uid == geteuid()))
+			pid_add(kernel, thread->pid);
+	}
+}
+
 static int scope_find(struct wm_session *session, struct kernel *kernel)
 {
 	const struct wm_session_options *options = &session->options;
@@ -75,6 +89,7 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 		count++;
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		count++;
+	count += kernel->known.count;
 	kernel->pids = calloc(count + 1, sizeof(*kernel->pids));
 	if (!kernel->pids)
 		return -ENOMEM;
@@ -83,6 +98,8 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 			pid_add(kernel, p->pid);
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		pid_add(kernel, p->pid);
+	if (options->follow != WM_FOLLOW_NONE)
+		known_pids_add(kernel);
 	return kernel->pid_count
 		       ? 0
 		       : session_fail(session, -WM_E_GONE, "no process is left to record");
@@ -462,7 +479,7 @@ static int answered(struct wm_session *session, struct process *process, uint16_
 }
 
 /* Record no more, and take the last. The store is then drained as that of a dead process. */
-static void end(struct wm_session *session)
+static void kernel_end(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
 
@@ -483,7 +500,7 @@ static void end(struct wm_session *session)
 		if (kernel->waker)
 			sampler_read(kernel->waker, 1, kernel_take_wake, kernel);
 		if (kernel->sampler)
-			kernel_tasks_end(kernel->tasks);
+			kernel_tasks_attend(kernel->tasks);
 	}
 	kernel_covered(session, &kernel->coverage);
 	sampler_close(kernel->sampler);
@@ -512,43 +529,58 @@ static void drop(struct wm_session *session)
 	if (!process)
 		return;
 	session->kernel->is_begun = 0;
-	end(session);
+	kernel_end(session);
 	if (session->watermark && process->drain)
 		watermark_remove(session->watermark, process->drain);
 	drain_free(process->drain);
 	process->drain = NULL;
 }
 
-static void release(struct wm_session *session)
+static void kernel_free(struct kernel *kernel)
 {
-	struct kernel *kernel = session->kernel;
-
 	if (!kernel)
 		return;
-	end(session);
 	own_store_free(kernel->store);
 	arrays_free(kernel);
 	free(kernel);
+}
+
+static void release(struct wm_session *session)
+{
+	kernel_end(session);
+	kernel_free(session->kernel);
 	session->kernel = NULL;
 }
 
-/* Open the events over the session's processes, or its CPUs: all or none; begin. */
-static int open_all(struct wm_session *session)
+/* At the session's end. */
+static void end(struct wm_session *session)
 {
-	struct kernel_coverage before = { 0 };
-	struct kernel *kernel;
+	kernel_end(session);
+	if (session->kernel)
+		kernel_tasks_end(session->kernel->tasks);
+}
+
+/*
+ * Open the events over the session's processes, or its CPUs: all or none; begin. What `before`
+ * knows of threads, losses and the kernel's addresses goes on; NULL: it is the first.
+ */
+static int open_behind(struct wm_session *session, struct kernel *before)
+{
+	struct kernel *kernel = kernel_new(session->specs->count);
 	int err;
 
-	if (!is_wanted(session))
-		return 0;
-	kernel_covered(session, &before);
-	release(session);
-	kernel = session->kernel = kernel_new(session->specs->count);
+	session->kernel = kernel;
 	if (!kernel)
 		return -ENOMEM;
 	kernel->session = session;
-	kernel->coverage = before;
+	if (before) {
+		kernel->known = before->known;
+		before->known = (struct known_threads){ 0 };
+		kernel->coverage = before->coverage;
+	}
 	err = kernel_tasks_new(&kernel->tasks, session);
+	if (!err && before)
+		kernel_tasks_continue(kernel->tasks, before->tasks);
 	if (!err)
 		err = scope_find(session, kernel);
 	if (!err)
@@ -564,10 +596,18 @@ static int open_all(struct wm_session *session)
 	if (!err)
 		err = events_declare(session, kernel);
 	if (err)
-		end(session);
+		kernel_end(session);
 	else
 		begin(session);
 	return err;
+}
+
+static int open_all(struct wm_session *session)
+{
+	if (!is_wanted(session))
+		return 0;
+	release(session);
+	return open_behind(session, NULL);
 }
 
 static int owns(const struct spec *spec)
@@ -582,14 +622,22 @@ static int change(struct wm_session *session, const struct source_change *change
 	int err = 0;
 
 	(void)change;
-	end(session);
+	kernel_end(session);
 	if (process && session->writer)
 		err = drain_session_finish(session, process);
 	if (err)
 		return err;
+	if (!is_wanted(session)) {
+		if (session->kernel)
+			known_release(&session->kernel->known);
+		return 0;
+	}
 	/* a child may end at any moment */
 	for (int left = OPENS_MAX; left; left--) {
-		err = open_all(session);
+		struct kernel *before = session->kernel;
+
+		err = open_behind(session, before);
+		kernel_free(before);
 		if (err != -WM_E_GONE)
 			break;
 	}

@@ -39,6 +39,8 @@ static int has_inherited(struct kernel *kernel, pid_t pid)
 {
 	uint64_t until_ns = ticks_monotonic_ns() + FORKS_NS;
 
+	if (is_in_scope(kernel, pid))
+		return 1;
 	/* a launched program waits for the session's next step, so the list may be empty */
 	if (target_start_time(pid) < kernel->begun_ticks || target_parent(pid) == getpid())
 		return 0;

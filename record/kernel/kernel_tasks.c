@@ -665,13 +665,20 @@ void kernel_tasks_attend(struct kernel_tasks *tasks)
 	tasks->attended = last;
 }
 
+void kernel_tasks_continue(struct kernel_tasks *tasks, struct kernel_tasks *before)
+{
+	if (!tasks || !before)
+		return;
+	tasks->addresses = before->addresses;
+	before->addresses = (struct task_addresses){ 0 };
+}
+
 void kernel_tasks_end(struct kernel_tasks *tasks)
 {
 	int err;
 
-	if (!tasks || !tasks->session->writer)
+	if (!tasks || !tasks->session->writer || !tasks->addresses.count)
 		return;
-	kernel_tasks_attend(tasks);
 	err = trace_kernel_names_add(tasks->session->writer, tasks->addresses.all,
 				     tasks->addresses.count);
 	if (err != -EEXIST) /* a session that was started twice */

@@ -68,6 +68,9 @@ void kernel_tasks_take(struct kernel_tasks *tasks, const struct sampler_record *
 /* Give processes their modules that the session has since put into the trace. */
 void kernel_tasks_attend(struct kernel_tasks *tasks);
 
+/* Take over the kernel's addresses of those before, whose events have ended. */
+void kernel_tasks_continue(struct kernel_tasks *tasks, struct kernel_tasks *before);
+
 /* Write the names of the kernel's addresses. Once, at the end. */
 void kernel_tasks_end(struct kernel_tasks *tasks);
 
