@@ -399,8 +399,11 @@ int watch_finding_all(struct finding *finding)
 		err = find_spec(finding, i);
 	if (!err && finding->locals)
 		err = locals_ask(finding, count_pieces(finding) + count_outside(finding));
-	/* a library or program that was just loaded has no frames yet */
-	if (!err && finding->locals && !finding->wants && !finding->process->hello.launched)
+	/*
+	 * a library or program that was just loaded has no frames yet; one whose specs change has
+	 */
+	if (!err && finding->locals &&
+	    (finding->must || (!finding->wants && !finding->process->hello.launched)))
 		err = locals_ask_living(finding);
 	return err;
 }
