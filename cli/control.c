@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request is one packet: "list", "add SPEC" or "remove SPEC". The answers are packets, too: one
- * for each spec of a list, and a last one. Only the recorder's user and root are answered. Each
- * side takes the other for hostile: what comes is bounded, and printed as complain_words() does.
+ * A request is one packet: "list", "add SPEC" or "remove SPEC". So is its answer. Only the
+ * recorder's user and root are answered. Each side takes the other for hostile: what comes is
+ * bounded, and printed as complain_words() does.
  */
 #include "cli/control.h"
 
+#include "base/text_buffer.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/json.h"
@@ -32,8 +33,9 @@
 #define ANSWER_S 60 /* the recorder may have to read many files before it arms */
 
 struct answer {
-	int32_t status;	 /* 1: a spec of a list, more follow; 0: done; or a negative error */
-	char text[1200]; /* a spec, a tab and why it is armed nowhere; or an error's detail */
+	int32_t status; /* or a negative error, about which the text is */
+	/* of a list: for each spec a line, with a tab and why it is armed nowhere */
+	char text[128 * 1024];
 };
 
 /* Bind to, or connect to, the socket in a folder. */
@@ -83,23 +85,31 @@ void control_end(struct control *control)
 	control->listener = control->folder = -1;
 }
 
-/* Returns whether the client took it. */
-static int answer(int fd, int32_t status, const char *text)
+static void answer(int fd, int32_t status, const char *text)
 {
-	struct answer one = { .status = status };
+	static struct answer one;
+	size_t bytes = strlen(text);
 
+	one.status = bytes < sizeof(one.text) ? status : -E2BIG;
 	snprintf(one.text, sizeof(one.text), "%s", text);
-	return send(fd, &one, offsetof(struct answer, text) + strlen(one.text) + 1,
-		    MSG_DONTWAIT | MSG_NOSIGNAL) > 0;
+	send(fd, &one, offsetof(struct answer, text) + strlen(one.text) + 1,
+	     MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-static int answer_spec(int fd, const struct spec *spec)
+static void answer_list(int fd, const struct spec_list *specs)
 {
-	int missing = spec_missing(spec);
-	char line[1200];
+	struct text lines = { 0 };
 
-	snprintf(line, sizeof(line), "%s\t%s", spec->text, missing ? wm_error_text(missing) : "");
-	return spec->is_removed || answer(fd, 1, line);
+	for (size_t i = 0; i < specs->count; i++) {
+		int missing = spec_missing(&specs->all[i]);
+
+		if (!specs->all[i].is_removed)
+			text_format(&lines, "%s\t%s\n", specs->all[i].text,
+				    missing ? wm_error_text(missing) : "");
+	}
+	text_add(&lines, "", 0); /* no list is NULL */
+	answer(fd, lines.error, lines.error ? "" : lines.at);
+	text_release(&lines);
 }
 
 static void obey(int fd, struct wm_session *session, const char *request)
@@ -108,15 +118,13 @@ static void obey(int fd, struct wm_session *session, const char *request)
 	const char *spec = request + (adds ? 4 : 7);
 	int err = -WM_E_PROTOCOL;
 
-	if (adds || removes) {
-		err = wm_session_change(session, &spec, (size_t)adds, &spec, (size_t)removes);
-	} else if (!strcmp(request, "list")) {
-		err = 0;
-		for (size_t i = 0; i < session->specs->count; i++)
-			if (!answer_spec(fd, &session->specs->all[i]))
-				return;
+	if (!strcmp(request, "list")) {
+		answer_list(fd, session->specs);
+		return;
 	}
-	answer(fd, err, err ? wm_session_detail(session) : "");
+	if (adds || removes)
+		err = wm_session_change(session, &spec, (size_t)adds, &spec, (size_t)removes);
+	answer(fd, err, err && (adds || removes) ? wm_session_detail(session) : "");
 }
 
 static int client_accept(struct control *control)
@@ -222,7 +230,7 @@ static int ask(int fd, const char *where, const char *request)
 	return err;
 }
 
-/* The next answer. 0, or why there is none. */
+/* 0, or why there is no answer. */
 static int hear(int fd, struct answer *answer)
 {
 	ssize_t got = recv(fd, answer, sizeof(*answer), 0);
@@ -235,10 +243,11 @@ static int hear(int fd, struct answer *answer)
 
 static void show_spec(struct json *json, int is_json, char *spec)
 {
-	char *missing = spec + strcspn(spec, "\t");
+	char *missing = strchr(spec, '\t');
 
-	if (*missing)
-		*missing++ = '\0';
+	if (!missing)
+		return; /* no recorder's */
+	*missing++ = '\0';
 	if (is_json) {
 		json_open(json, NULL, '{');
 		json_string(json, "spec", spec);
@@ -266,17 +275,19 @@ static int complain_control(const char *where, int err, const struct answer *ans
 
 static int run(const char *where, const char *request, int is_json)
 {
+	static struct answer answer;
 	static struct out out;
-	struct answer answer = { .status = 1 };
 	struct json json = { &out, 0 };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	int err = ask(fd, where, request);
+	char *lines = answer.text;
 
 	out_init(&out, STDOUT_FILENO);
 	json_open(&json, NULL, '{');
 	json_open(&json, "specs", '[');
-	while (!err && !(err = hear(fd, &answer)) && answer.status > 0)
-		show_spec(&json, is_json, answer.text);
+	err = err ? err : hear(fd, &answer);
+	while (!err && !answer.status && *lines)
+		show_spec(&json, is_json, strsep(&lines, "\n"));
 	json_close(&json, ']');
 	json_words(&json, "error",
 		   err		   ? wm_error_text(err)
