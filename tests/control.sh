@@ -5,13 +5,14 @@
 . "$(dirname "$0")/record_setup.bash"
 
 build_target record/changed.c -pthread
+target=changed
 
-# begin NAME OPTION...: record the running program into NAME; the recorder is $recorder
+# begin NAME OPTION...: record the running $target into NAME; the recorder is $recorder
 begin()
 {
 	local dir=$1
 	shift
-	start_ready ./changed
+	start_ready "./$target"
 	program=$pid
 	"$waymark" record -o "$dir" -p "$program" "$@" >"$dir.words" 2>&1 &
 	recorder=$!
@@ -134,7 +135,8 @@ for request in b"", b"add", b"add ", b"add\0func:one", b"frobnicate x", b"remove
 flood = [client() for _ in range(6)]
 s = client()
 s.send(b"list")
-assert int.from_bytes(s.recv(4096)[:4], "little", signed=True) == 1
+answer = s.recv(4096)
+assert answer[:4] == bytes(4) and b"func:two\t\n" in answer, answer
 s.close()
 PY
 "$waymark" control code add marker:changed:first &
@@ -148,6 +150,15 @@ assert ("", "marker:changed:s*") in [(c["removed"] or "", c["added"] or "") for 
 assert ("func:one", "") in [(c["removed"] or "", c["added"] or "") for c in changes], changes
 assert all(0 < c["gap_ns"] < 10**11 for c in changes), changes
 PY
+
+# ---- a long list ----
+
+many=()
+for number in {1..600}; do many+=(-e "marker:none:$number*"); done
+begin long -e marker:changed:first "${many[@]}"
+control 0 long list
+expect "a list of many" "$(wc -l <out)" 601
+kill -9 "$recorder" "$program"
 
 # ---- watches ----
 
@@ -165,6 +176,29 @@ if "$waymark" doctor breakpoint-write >doctor 2>&1; then
 	comes watches watch:beta
 	end watches
 	grep -q missed watches.words && fail "$(cat watches.words)"
+
+	# local variables: of a function that was entered long before; and those that stay go on
+	cat >entered.c <<-'C'
+		#include <stdio.h>
+		#include <unistd.h>
+		volatile long last;
+		__attribute__((noinline)) void inner(long i) { volatile long b = i; last = b; }
+		int main(void)
+		{
+			volatile long a = 0;
+			for (puts("ready"), fflush(stdout);; usleep(1000))
+				inner(++a);
+		}
+	C
+	cc -O1 -g -o entered entered.c || exit 1
+	target=entered begin locals -e func:inner -e watch:inner::b -e watch:main::a
+	control 0 locals remove watch:inner::b
+	comes locals watch:main::a
+	control 0 locals remove watch:main::a
+	stays locals watch:main::a entered:inner
+	control 0 locals add watch:main::a
+	comes locals watch:main::a
+	end locals
 fi
 
 # ---- the kernel's events ----
@@ -194,6 +228,31 @@ if [ "$(id -u)" = 0 ]; then
 	control 0 before add fault
 	end before
 	grep -q "1 process executed a program with more privileges" before.words || fail "before: $(cat before.words)"
+fi
+
+# ---- without an agent: what can't be armed is refused, and children go on being recorded ----
+
+departs() { "$waymark" dump --event switch:depart children 2>/dev/null | grep -c "sh-$child "; }
+more_departs() { [ "$(departs)" -gt "$1" ]; }
+if [ "$(id -u)" = 0 ]; then
+	"$waymark" record -o children -e switch -- sh -c '(while sleep 0.01; do :; done) & wait' >children.words 2>&1 &
+	recorder=$!
+	await [ -S children/.control ] || fail "children: no recorder listens: $(cat children.words)"
+	child_of "$recorder" sh
+	child_of "$child" sh
+	started+=("$child" "$recorder")
+	await more_departs 0 || fail "no child is recorded"
+	control 0 children add sample:cpu-clock
+	await more_departs "$(departs)" || fail "the child is not recorded any more"
+	control 0 children add sample:context-switches
+	refused "another spec records the same event" children add sample:cs
+	await more_departs "$(departs)" || fail "the child is not recorded any more"
+	for spec in watch:alpha func:one 'marker:changed:*'; do refused "without an agent" children add "$spec"; done
+	kill -TERM "$recorder"
+	wait "$recorder"
+	grep -q "lost none" children.words || fail "children: $(cat children.words)"
+	kill -9 "$child"
+
 fi
 
 # ---- a recorder that is killed ----

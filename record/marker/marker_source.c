@@ -207,7 +207,7 @@ static int change_one(struct wm_session *session, struct process *process,
 		err = session_wait_armed(session, process);
 	if (!err)
 		count_known(session, process, change->first);
-	return err;
+	return err == -WM_E_GONE ? 0 : err;
 }
 
 /* The agent adds what a marker counts to what it counted before. */

@@ -28,12 +28,38 @@ static int is_affected(const struct source *source, const struct source_change *
 	return 0;
 }
 
+/*
+ * Whether processes have agents, or are to have them when they come. Where no spec needed one when
+ * they came, they are without.
+ */
+static int has_agents(const struct wm_session *session, const struct source_change *change)
+{
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (!p->outside && !p->is_kernel)
+			return 1;
+	for (size_t i = 0; i < change->gone_count; i++)
+		if (source_of(&change->gone[i])->has_agent)
+			return 1;
+	for (size_t i = 0; i < change->first; i++) {
+		const struct source *source = source_of(&session->specs->all[i]);
+
+		if (source && source->has_agent)
+			return 1;
+	}
+	return 0;
+}
+
 /* Whether a source that is affected can't change; so named before anything is touched. */
 static int check_sources(struct wm_session *session, const struct source_change *change)
 {
 	for (size_t i = 0; i < SOURCES; i++)
 		if (!sources[i]->change && is_affected(sources[i], change, session->specs))
 			return session_fail(session, -WM_E_SPEC_FIXED, "a trail");
+	for (size_t i = change->first; i < session->specs->count; i++)
+		if (source_of(&session->specs->all[i])->has_agent && !has_agents(session, change))
+			return session_fail(session, -WM_E_SPEC_FIXED,
+					    "%s: the recording began without an agent in a process",
+					    session->specs->all[i].text);
 	return 0;
 }
 

@@ -73,11 +73,14 @@ static int check_scope(struct wm_session *session)
 
 	if (!session->options.cpus)
 		return 0;
-	for (size_t i = 0; i < session->specs->count; i++)
-		if (!source_of(&session->specs->all[i])->has_cpus) {
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct source *source = source_of(&session->specs->all[i]);
+
+		if (source && !source->has_cpus) {
 			other = &session->specs->all[i];
 			others++;
 		}
+	}
 	if (!other || (has_process && others < session->specs->count))
 		return 0;
 	return session_fail(session, -EINVAL, "%s: CPUs have the kernel's events alone; %s",
