@@ -67,8 +67,8 @@
 #define STORE_VERSION 3
 
 /*
- * A thread has a page from its first event to its end, so 1,000 quiet ones need 16 MiB of a buffer,
- * which is the default; they touch 4 KiB each.
+ * A thread has a page from its first event to its end, so 1,000 quiet ones take 16 MiB of a buffer,
+ * which is all of the default; they touch 4 KiB each.
  */
 #define STORE_PAGE_BYTES 16384u
 

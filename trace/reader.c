@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define PACKET_BYTES_MAX (16u << 20) /* of our writers, 64 KiB */
+#define PACKET_BYTES_MAX (16u << 20) /* of our writers, some KiB */
 #define WINDOW_BYTES_MAX (256u << 10)
 #define WINDOW_BYTES_MIN (16u << 10)
 #define WINDOWS_BYTES (64u << 20) /* of all streams together, as long as each has the least */
