@@ -37,7 +37,8 @@ struct own_store {
 	char comm[16]; /* the process's name, for threads that have ended */
 	struct mapping map;
 	struct ticks_track track;
-	uint32_t next_slot, next_page, open; /* pages that are open */
+	uint32_t next_slot, next_page;
+	uint32_t open, left; /* pages that are open; that are free, at least */
 	struct lane lanes[LANES];
 };
 
@@ -110,10 +111,21 @@ static uint32_t page_take(struct own_store *store)
 		if (store->map.taken[number])
 			continue;
 		store->map.taken[number] = 1;
+		store->left -= store->left != 0;
 		store->next_page = (number + 1) % store->map.page_count;
 		return number;
 	}
 	return NO_PAGE;
+}
+
+int own_store_has_room(struct own_store *store)
+{
+	uint32_t free_pages = 0;
+
+	for (uint32_t i = 0; !store->left && i < store->map.page_count; i++)
+		free_pages += !store->map.taken[i];
+	store->left += free_pages;
+	return store->left || store->map.policy == STORE_CYCLIC;
 }
 
 /* Cyclic policy: drop the full page that began first. Returns whether there was one. */

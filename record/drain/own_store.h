@@ -44,6 +44,9 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 
 #define OWN_STORE_FIELDS_MAX 3072
 
+/* Whether the next event surely has room; else a drain makes some. */
+int own_store_has_room(struct own_store *store);
+
 /* Close all pages, so that a drain may take them. */
 void own_store_quiet(struct own_store *store);
 

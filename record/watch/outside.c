@@ -47,6 +47,8 @@ struct outside_watch {
 };
 
 struct outside {
+	struct wm_session *session; /* while hits are taken, as its process */
+	struct process *process;
 	struct own_store *store;
 	struct outside_code *code;
 	struct entry *entry; /* the program is held there; NULL */
@@ -204,6 +206,9 @@ static void report(struct outside *outside, const struct outside_watch *watch,
 	if (about->flags & WATCH_WITH_OFFSET)
 		to = put(to, &about->offset, sizeof(about->offset));
 	to = put_callers(outside, record, about->callers, to);
+	/* the rings may have more than it has room for, as hits of very many threads */
+	if (!own_store_has_room(outside->store))
+		drain_session_aside(outside->session, outside->process);
 	own_store_write(outside->store, record->tid, outside->last_ns,
 			OUTSIDE_EVENT_FIRST + about->event, fields, (size_t)(to - fields));
 }
@@ -668,6 +673,8 @@ static void process_hits_take(struct wm_session *session, struct process *proces
 	uint64_t lost;
 	int err;
 
+	outside->session = session;
+	outside->process = process;
 	outside_code_round(outside->code);
 	err = tell_modules(session, process);
 	if (err && !session->trace_error && session->writer)
