@@ -252,7 +252,6 @@ if [ "$(id -u)" = 0 ]; then
 	wait "$recorder"
 	grep -q "lost none" children.words || fail "children: $(cat children.words)"
 	kill -9 "$child"
-
 fi
 
 # ---- a recorder that is killed ----

@@ -64,7 +64,8 @@ static void known_pids_add(struct kernel *kernel)
 	}
 }
 
-static int scope_find(struct wm_session *session, struct kernel *kernel)
+/* *claimants: so many of the pids are the session's own, and the others inherited their events. */
+static int scope_find(struct wm_session *session, struct kernel *kernel, size_t *claimants)
 {
 	const struct wm_session_options *options = &session->options;
 	size_t count = 0;
@@ -98,6 +99,7 @@ static int scope_find(struct wm_session *session, struct kernel *kernel)
 			pid_add(kernel, p->pid);
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		pid_add(kernel, p->pid);
+	*claimants = kernel->pid_count;
 	if (options->follow != WM_FOLLOW_NONE)
 		known_pids_add(kernel);
 	return kernel->pid_count
@@ -567,6 +569,7 @@ static void end(struct wm_session *session)
 static int open_behind(struct wm_session *session, struct kernel *before)
 {
 	struct kernel *kernel = kernel_new(session->specs->count);
+	size_t claimants = 0;
 	int err;
 
 	session->kernel = kernel;
@@ -582,9 +585,9 @@ static int open_behind(struct wm_session *session, struct kernel *before)
 	if (!err && before)
 		kernel_tasks_continue(kernel->tasks, before->tasks);
 	if (!err)
-		err = scope_find(session, kernel);
+		err = scope_find(session, kernel, &claimants);
 	if (!err)
-		err = kernel_claim_counters(session, kernel->pids, kernel->pid_count);
+		err = kernel_claim_counters(session, kernel->pids, claimants);
 	if (!err)
 		err = sampler_start_best(session, kernel);
 	if (!err)
