@@ -223,6 +223,7 @@ if [ "$(id -u)" = 0 ]; then
 	"$waymark" record -o before -p "$program" -e switch >before.words 2>&1 &
 	recorder=$! && started+=("$recorder")
 	await [ -S before/.control ] || fail "before: no recorder listens: $(cat before.words)"
+	control 0 before list # it is answered once all is armed
 	touch go
 	await eval '[ "$(cat /proc/$program/comm)" = sleep ]'
 	control 0 before add fault
