@@ -165,7 +165,7 @@ struct control_inherited {
 };
 
 struct control_commit {
-	uint64_t set; /* what is placed from now on; 0 or left out: not to be inherited */
+	uint64_t set;	   /* what is placed from now on; 0 or left out: not to be inherited */
 	uint32_t replaces; /* what was not placed since the COMMIT before is disarmed */
 	uint32_t reserved;
 };

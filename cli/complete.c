@@ -101,10 +101,13 @@ static void offer_listed(const char *word, const char *prefix, const char *optio
 	for (char *line = text ? strtok_r(text, "\n", &save) : NULL; line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		size_t bytes = strcspn(line, " ");
-		char *colon = memchr(line, ':', bytes), *name = is_function ? colon + 1 : line;
+		char *colon = memchr(line, ':', bytes), *name = line;
 
-		if (colon && (isalnum((unsigned char)*line) || *line == '_')) /* MODULE:FUNCTION */
-			offer(word, prefix, name, bytes - (size_t)(name - line));
+		if (!colon || (!isalnum((unsigned char)*line) && *line != '_'))
+			continue;
+		if (is_function) /* MODULE:FUNCTION */
+			name = colon + 1;
+		offer(word, prefix, name, bytes - (size_t)(name - line));
 	}
 	free(text);
 }

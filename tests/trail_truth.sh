@@ -49,7 +49,7 @@ run 0 -e trail/auto/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -o ' same  *same .*' | tr -s ' ' | sort | tr '\n' ',')" \
 	" same same same1.c:$line, same same same2.c:$line,"
 expect "their lines" "$("$waymark" trail --functions --json -n 0 same.trace |
-	grep -oE "\"source\":\"[^\"]*/same[12]\.c\",\"line\":$line[,}]" | sort -u | wc -l)" 2
+	grep -oE "\"source\":\"[^\"]*/same[12]\.c\",\"line\":${line}[,}]" | sort -u | wc -l)" 2
 
 # Names are those of c++filt. GCC puts a part of add(int) elsewhere; the jump to it is no call.
 if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-exceptions shop.cc start.S -o shop; then
