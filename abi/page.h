@@ -68,7 +68,7 @@
 
 /*
  * A thread has a page from its first event to its end, so 1,000 quiet ones take 16 MiB of a buffer,
- * which is all of the default; they touch 4 KiB each.
+ * half of the default; they touch 4 KiB each.
  */
 #define STORE_PAGE_BYTES 16384u
 

@@ -27,7 +27,7 @@ static const char help[] =
 	"  -C, --cpu LIST      of these CPUs: 0-3,6\n"
 	"  -G, --cgroup PATH   with -a or -C: only what this cgroup runs there\n"
 	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
-	"  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
+	"  --buffer SIZE       the buffer for each process, as 64M (default 32M)\n"
 	"  --on TRIGGER        with -e trail/last=SIZE/: write the trace, print the last branches and\n"
 	"                      end on crash, exit or signal[:NAME]\n"
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"

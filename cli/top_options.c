@@ -33,7 +33,7 @@ static const char usage[] =
 	"  -I, --interval TIME how often, as 500ms (default 1s)\n"
 	"  --for TIME          stop after this time, as 10s, 2m\n"
 	"  -n, --count N       N lines of each table (default: what the terminal has room for, or 10)\n"
-	"  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
+	"  --buffer SIZE       the buffer for each process, as 64M (default 32M)\n"
 	"  --no-follow         leave the program's children alone\n"
 	"  -j, --json          on stdout one JSON object for each interval\n"
 	"  -h, --help          this text\n";

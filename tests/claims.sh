@@ -285,7 +285,7 @@ else
 	limited "buffer-bytes-per-session = 1M\n" \
 		"$waymark" record -e 'marker:*:*' -o limited.trace -- true
 	expect "a buffer that is too large" "$status" 1
-	grep -q "16777216 bytes of buffer asked.*buffer-bytes-per-session = 1048576" err ||
+	grep -q "33554432 bytes of buffer asked.*buffer-bytes-per-session = 1048576" err ||
 		fail "a buffer that is too large: $(cat err)"
 	limited "buffer-bytes-per-session = 1M\n" \
 		"$waymark" record -e 'marker:*:*' --buffer 1M -o small.trace -- true

@@ -37,7 +37,7 @@ struct wm_session;
 
 struct wm_session_options {
 	size_t size;
-	uint64_t buffer_bytes; /* for each process; default 16 MiB */
+	uint64_t buffer_bytes; /* for each process; default 32 MiB */
 	/*
 	 * Default WM_POLICY_DISCARD. With WM_POLICY_BLOCK the program waits for up to block_ns.
 	 * With WM_POLICY_NOTIFY the session writes the folder from the watermark on.

@@ -79,16 +79,16 @@ static int has_agent(struct target *target)
 
 #define LOCKED "Max locked memory"
 
-/* What the agent takes of a limit with a buffer of 16 MiB; measured. */
+/* What the agent takes of a limit with a buffer of 32 MiB; measured. */
 static const struct need {
 	const char *name, *used; /* of /proc/PID/limits, of /proc/PID/status; NULL: of one file */
 	const char *words;
 	uint64_t kib;
 } needs[] = {
-	{ "Max address space", "VmSize", "RLIMIT_AS, ulimit -v", 132 << 10 },
+	{ "Max address space", "VmSize", "RLIMIT_AS, ulimit -v", 148 << 10 },
 	{ "Max data size", "VmData", "RLIMIT_DATA, ulimit -d", 66 << 10 },
-	{ "Max file size", NULL, "RLIMIT_FSIZE, ulimit -f", 17 << 10 },
-	{ LOCKED, "VmLck", "RLIMIT_MEMLOCK, ulimit -l", 132 << 10 },
+	{ "Max file size", NULL, "RLIMIT_FSIZE, ulimit -f", 33 << 10 },
+	{ LOCKED, "VmLck", "RLIMIT_MEMLOCK, ulimit -l", 148 << 10 },
 };
 
 /* It may lock all that it maps (mlockall(2)), as the kernel does not report, and is not exempt. */

@@ -27,7 +27,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define BUFFER_BYTES (16u << 20)
+#define BUFFER_BYTES (32u << 20)
 #define BUFFER_BYTES_MAX (UINT64_C(1) << 36) /* the limit of mapping.c */
 #define BLOCK_NS 100000000u
 #define WATERMARK_PERCENT 50
