@@ -574,7 +574,9 @@ void rows_put(struct rows *rows, const struct row_value *row)
 			row_keep(rows, row);
 		break;
 	case ROWS_JSON:
-		out_text(rows->out, ",{" + !rows->printed, 1u + (rows->printed != 0));
+		if (rows->printed)
+			out_char(rows->out, ',');
+		out_char(rows->out, '{');
 		put_members(rows, rows->table, row, 0);
 		out_char(rows->out, '}');
 		break;
