@@ -245,8 +245,8 @@ if [ "$(id -u)" = 0 ]; then
 	await more_departs 0 || fail "no child is recorded"
 	control 0 children add sample:cpu-clock
 	await more_departs "$(departs)" || fail "the child is not recorded any more"
-	control 0 children add sample:context-switches
-	refused "another spec records the same event" children add sample:cs
+	control 0 children add sample:page-faults
+	refused "another spec records the same event" children add sample:faults
 	await more_departs "$(departs)" || fail "the child is not recorded any more"
 	for spec in watch:alpha func:one 'marker:changed:*'; do refused "without an agent" children add "$spec"; done
 	kill -TERM "$recorder"

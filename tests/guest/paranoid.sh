@@ -40,7 +40,7 @@ refused()
 	[ ! -s out ] || fail "$level: $1: the program ran: $(cat out)"
 }
 
-# doctor USER: `finding NAME STATE [CHANGE]` asks what it printed, as lines of "  STATE NAME WORDS" and "-> CHANGE"
+# doctor USER: `finding NAME STATE [CHANGE]` asks what it printed, as lines of "AREA STATE NAME", then of "AREA NAME CHANGE"
 doctor()
 {
 	asked=$1
@@ -64,8 +64,8 @@ finding()
 is_found()
 {
 	set -- "$@" ""
-	printed=$(awk -v name="$1 " 'index(substr($0, 12), name) == 1 { found = $1; next }
-		found { if ($1 == "->") found = found " " $2 " " $3; exit } END { print found }' out)
+	printed=$(awk -v name="$1" '$3 == name && !state { state = $2 } $2 == name { change = " " $3 " " $4 }
+		END { print state change }' out)
 	printed=${printed%,}
 	[ -n "$3" ] || printed=${printed%% *}
 	[ "$printed" = "$2${3:+ $3}" ]

@@ -62,17 +62,15 @@ watches second 1 --for 1s -e watch:in_turn -p "$program"
 grep -q "waymark $first holds 4" words || fail "refused: $(cat words)"
 kill -9 "$first"
 wait "$first" 2>/dev/null
-mkfifo lines
-"$waymark" watch -f -i in_turn -p "$program" <lines >out 2>words &
-watcher=$!
-exec 8>lines
+"$waymark" record -o changed -e watch:in_turn -p "$program" >words 2>&1 &
+recorder=$!
 await_armed "$program"
-echo counted >&8
-await grep -q "became watch:counted" words
-grep -q "watch:in_turn became watch:counted" words || fail "changed: $(cat words)"
-exec 8>&-
-kill -TERM $watcher
-wait $watcher
-expect "changed: status" $? 0
+await_event changed watch:in_turn
+"$waymark" control changed add watch:counted || fail "changed: add: $?"
+await_event changed watch:counted
+"$waymark" control changed remove watch:in_turn || fail "changed: remove: $?"
+kill -TERM $recorder
+wait $recorder
+expect "changed: status: $(cat words)" $? 0
 ends_well "$program" forever_out "at the end"
 exit $failed
