@@ -619,19 +619,6 @@ void rows_skip(struct rows *rows, uint64_t count)
 	rows->skipped += count;
 }
 
-int rows_print(struct rows *rows, const struct row_table *table, struct row_cursor *cursor,
-	       const struct rows_layout *layout)
-{
-	struct row_value row[ROW_COLUMNS_MAX];
-	int err;
-
-	rows_open(rows, table, layout);
-	while ((err = cursor->next(cursor, row)) > 0 && !rows->out->error)
-		rows_put(rows, row);
-	rows_close(rows);
-	return err < 0 ? err : 0;
-}
-
 void rows_note(struct rows *rows, const char *format, ...)
 {
 	char text[4096], tamed[4096];

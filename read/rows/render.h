@@ -90,10 +90,6 @@ void rows_skip(struct rows *rows, uint64_t count);
 		rows_put(rows, row_);                                                              \
 	} while (0)
 
-/* A whole table. Returns what the cursor did: 0 or a negative error. */
-int rows_print(struct rows *rows, const struct row_table *table, struct row_cursor *cursor,
-	       const struct rows_layout *layout);
-
 /* A line of text, tamed for a terminal; nothing in other formats. */
 void rows_note(struct rows *rows, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

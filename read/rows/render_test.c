@@ -182,28 +182,3 @@ Test(render, text_of_a_record_is_a_line_for_each_value)
 				     "Place        0x10\n"
 				     "File         f\n");
 }
-
-struct two {
-	struct row_cursor cursor;
-	int at;
-};
-
-static int two_next(struct row_cursor *cursor, struct row_value *row)
-{
-	struct two *two = (struct two *)cursor;
-
-	for (unsigned int i = 0; i < table.count; i++)
-		row[i] = row_null();
-	row[1] = row_u64((uint64_t)two->at);
-	return two->at++ < 2 ? 1 : -EIO;
-}
-
-Test(render, print_returns_the_error_of_a_cursor_after_its_rows)
-{
-	struct two two = { { two_next }, 0 };
-	struct rows rows;
-
-	begin(&rows, ROWS_TEXT);
-	cr_assert_eq(rows_print(&rows, &table, &two.cursor, NULL), -EIO);
-	cr_assert_str_eq(end(&rows), "COUNT\n    0\n    1\n");
-}

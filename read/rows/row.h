@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Rows and tables: the one form of all that the command shows. A table has a name and typed
- * columns; a cursor gives its rows; render.h prints them.
+ * columns; render.h prints its rows.
  */
 #ifndef READ_ROWS_ROW_H
 #define READ_ROWS_ROW_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #define ROW_COLUMNS_MAX 48
 
@@ -62,20 +61,6 @@ struct row_value {
 		double real;
 		const char *text;
 	};
-};
-
-/* Which rows are wanted: what a reader can leave out early. 0 or NULL: all. */
-struct row_query {
-	uint64_t from_ns, to_ns; /* since the trace's begin; to_ns UINT64_MAX: to the end */
-	pid_t pid, tid;
-	const char *name; /* a glob */
-	uint64_t limit;	  /* UINT64_MAX: all */
-};
-
-/* Gives a table's rows. A reader has it as the first member of its own. */
-struct row_cursor {
-	/* Fill row[], as many as the table has columns. 1, 0 after the last, or an error. */
-	int (*next)(struct row_cursor *cursor, struct row_value *row);
 };
 
 static inline struct row_value row_null(void)

@@ -366,12 +366,14 @@ static void take_sample(struct kernel *kernel, const struct sampler_record *reco
 
 static void throttled(struct kernel *kernel, const struct sampler_record *record)
 {
-	const struct kernel_source *source = &kernel->sources[record->event];
+	const struct kernel_request *request = kernel->sources[record->event].request;
+	const char *name = !request			   ? "switch"
+			   : request->kind == KERNEL_FAULT ? "fault"
+							   : request->name;
 	struct kernel_fields fields = { .count = 0 };
 
 	kernel_put_thread(&fields, record->pid, record->tid);
-	kernel_put_string(&fields, source->request ? source->request->name : "switch",
-			  COUNT_NAME_BYTES);
+	kernel_put_string(&fields, name, COUNT_NAME_BYTES);
 	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_THROTTLED, &fields);
 }
 
