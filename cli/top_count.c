@@ -2,6 +2,7 @@
 #include "cli/top_count.h"
 
 #include "base/array.h"
+#include "read/spans/span_pairs.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,15 +19,9 @@ struct top_name {
 	uint32_t last_is_known; /* there was one before */
 };
 
-struct open_span {
-	uint32_t row;
-	uint64_t begin_ns;
-};
-
 struct top_spanning {
 	uint64_t thread; /* pid and tid; 0: a free place */
-	uint32_t count, room;
-	struct open_span *open;
+	struct span_stack open;
 };
 
 int top_count_init(struct top_count *count)
@@ -43,7 +38,7 @@ int top_count_init(struct top_count *count)
 static void spanning_clear(struct top_count *count)
 {
 	for (size_t i = 0; count->spanning && i < SPANNING_MAX; i++)
-		free(count->spanning[i].open);
+		free(count->spanning[i].open.all);
 	if (count->spanning)
 		memset(count->spanning, 0, SPANNING_MAX * sizeof(*count->spanning));
 	count->spanning_count = 0;
@@ -197,43 +192,32 @@ static struct top_spanning *spanning_of(struct top_count *count, uint64_t thread
 	return &count->spanning[at];
 }
 
-static void span_begin(struct top_count *count, struct top_spanning *spanning, uint32_t row,
+static void span_begin(struct top_count *count, struct span_stack *open, uint32_t row,
 		       uint64_t time_ns)
 {
-	if (spanning->count == TOP_OPEN_MAX) {
-		count->spans[spanning->open[0].row - 1]->open--;
-		spanning->count--;
-		memmove(spanning->open, spanning->open + 1,
-			spanning->count * sizeof(*spanning->open));
-	}
-	if (spanning->count == spanning->room) {
-		uint32_t want = spanning->room ? spanning->room * 2 : 4;
-		struct open_span *larger = reallocarray(spanning->open, want,
-							sizeof(*spanning->open));
+	struct span_half *half;
 
-		if (!larger)
-			return; /* its end is then one without a begin */
-		spanning->open = larger;
-		spanning->room = want;
+	if (open->count == TOP_OPEN_MAX) {
+		count->spans[open->all[0].span - 1]->open--;
+		span_stack_remove_oldest(open, 1);
 	}
-	spanning->open[spanning->count++] = (struct open_span){ row, time_ns };
+	half = span_stack_push(open, row);
+	if (!half)
+		return; /* its end is then one without a begin */
+	half->ticks = time_ns;
 	count->spans[row - 1]->open++;
 }
 
-static void span_end(struct top_count *count, struct top_spanning *spanning, uint32_t row,
+static void span_end(struct top_count *count, struct span_stack *open, uint32_t row,
 		     uint64_t time_ns)
 {
-	uint32_t at = spanning->count;
+	struct span_half *half = span_stack_find(open, row);
 	struct top_span *span = count->spans[row - 1];
 
-	while (at && spanning->open[at - 1].row != row)
-		at--;
-	if (!at)
+	if (!half)
 		return; /* it began before we came */
-	time_ns -= spanning->open[at - 1].begin_ns;
-	memmove(&spanning->open[at - 1], &spanning->open[at],
-		(spanning->count - at) * sizeof(*spanning->open));
-	spanning->count--;
+	time_ns -= half->ticks;
+	span_stack_remove(open, half);
 	span->open--;
 	span->sum_ns += time_ns;
 	histogram_add(&span->times, time_ns);
@@ -249,15 +233,15 @@ static void take_span(struct top_count *count, const struct wm_event *event,
 	if (!spanning)
 		count->other_spans += name->kind == TOP_END;
 	else if (name->kind == TOP_BEGIN)
-		span_begin(count, spanning, name->row, event->realtime_ns);
+		span_begin(count, &spanning->open, name->row, event->realtime_ns);
 	else
-		span_end(count, spanning, name->row, event->realtime_ns);
+		span_end(count, &spanning->open, name->row, event->realtime_ns);
 }
 
 void top_count_gap(struct top_count *count)
 {
 	for (size_t i = 0; i < SPANNING_MAX; i++)
-		count->spanning[i].count = 0;
+		count->spanning[i].open.count = 0;
 	for (size_t i = 0; i < count->span_count; i++)
 		count->spans[i]->open = 0;
 }
@@ -436,10 +420,10 @@ static void spanning_sweep(struct top_count *count)
 	count->spanning = after;
 	count->spanning_count = 0;
 	for (size_t i = 0; i < SPANNING_MAX; i++) {
-		if (before[i].count)
+		if (before[i].open.count)
 			*spanning_of(count, before[i].thread) = before[i];
 		else
-			free(before[i].open);
+			free(before[i].open.all);
 	}
 	free(before);
 }
