@@ -127,14 +127,14 @@ static int choose(struct wm_trail *trail, int is_default)
 		.must_hold = trail->options.policy == WM_POLICY_BLOCK,
 		.may_do_less = is_default,
 	};
-	int err = origin_choose(&trail->origin, &trail->how, &wanted, trail->detail,
+	int err = origin_choose(&trail->can, &trail->how, &wanted, trail->detail,
 				sizeof(trail->detail));
 
 	if (err)
 		return err;
-	trail->options.flags &= trail->origin->can;
-	trail->options.origin = trail->origin->origin;
-	trail->how.follows = !!(wanted.flags & trail->origin->can & TRAIL_FOLLOWS);
+	trail->options.flags &= trail->can->can;
+	trail->options.origin = trail->can->origin;
+	trail->how.follows = !!(wanted.flags & trail->can->can & TRAIL_FOLLOWS);
 	/* do not wait for records that are overwritten anyway */
 	trail->how.last_bytes = trail->options.policy == WM_POLICY_CYCLIC ? last_bytes(trail) : 0;
 	return 0;
@@ -193,9 +193,8 @@ void wm_trail_close(struct wm_trail *trail)
 
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		trail_thread_stop(trail);
-		if (trail->live)
-			trail->origin->close(trail->live, &(uint64_t){ 0 });
-		trail_sink_release(trail);
+		if (trail->is_traced)
+			tracer_stop(&trail->tracer);
 		trail_memory_give(trail);
 		trail_recorded_close(trail->recorded);
 		pthread_mutex_destroy(&trail->lock);
@@ -257,7 +256,7 @@ static int attach_failed(struct wm_trail *trail, pid_t pid, int error)
 static int attach(struct wm_trail *trail, pid_t pid)
 {
 	int is_thread = !!(trail->options.flags & WM_TRAIL_FLAG_THREAD), err;
-	char detail[TRACING_DETAIL_BYTES];
+	const char *detail = trail->tracer.detail;
 	struct target target;
 
 	if (pid <= 0)
@@ -280,8 +279,8 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->attach(&trail->live, &trail->source.sink, &trail->how, target.pid,
-				    is_thread ? pid : 0, detail);
+	err = tracer_attach(&trail->tracer, &trail->source.sink, &trail->how, target.pid,
+			    is_thread ? pid : 0);
 	if (err && detail[0])
 		return trail_fail(trail, err, "pid %d: %s", (int)pid, detail);
 	if (err)
@@ -289,6 +288,7 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	if (detail[0])
 		trail_fail(trail, 0, "%s", detail);
 	trail->pid = target.pid;
+	trail->is_traced = 1;
 	err = trail_thread_start(trail);
 	return err ? trail_fail(trail, err, "pid %d: no thread to take what it does", (int)pid) : 0;
 }
@@ -311,15 +311,15 @@ int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 static void end_program(struct wm_trail *trail)
 {
 	kill(trail->pid, SIGKILL);
-	trail->origin->close(trail->live, &(uint64_t){ 0 });
-	trail->live = NULL;
+	tracer_stop(&trail->tracer);
+	trail->is_traced = 0;
 	while (waitpid(trail->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 }
 
 static int launch(struct wm_trail *trail, char *const argv[])
 {
-	char detail[TRACING_DETAIL_BYTES];
+	const char *detail = trail->tracer.detail;
 	struct program program;
 	int err;
 
@@ -335,13 +335,13 @@ static int launch(struct wm_trail *trail, char *const argv[])
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->launch(&trail->live, &trail->source.sink, &trail->how, program.path,
-				    argv, detail);
+	err = tracer_launch(&trail->tracer, &trail->source.sink, &trail->how, program.path, argv);
 	if (err)
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	if (detail[0])
 		trail_fail(trail, 0, "%s", detail);
-	trail->pid = trail->origin->pid(trail->live);
+	trail->pid = trail->tracer.pid;
+	trail->is_traced = 1;
 	err = trail_thread_start(trail);
 	if (!err)
 		return (int)trail->pid;

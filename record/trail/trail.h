@@ -3,9 +3,10 @@
 #ifndef RECORD_TRAIL_TRAIL_H
 #define RECORD_TRAIL_TRAIL_H
 
-#include "record/trail/origin_calls.h"
+#include "record/trail/origin_choice.h"
 #include "record/trail/snapshot.h"
 #include "record/trail/store.h"
+#include "record/trail/tracer.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -46,12 +47,13 @@ struct wm_trail {
 	uint32_t fetch_asked, fetch_done; /* how often what was recorded was to be sent, and was */
 	uint64_t fetched_ns;		  /* when it was last, of CLOCK_MONOTONIC */
 
-	/* the thread that takes what the origin sends, and its own */
+	/* the thread that takes what the tracer sends, and its own */
 	pthread_t thread;
 	int has_thread;
-	const struct origin_calls *origin;
+	const struct origin_can *can;
 	struct tracing_how how;
-	struct live_origin *live;
+	struct tracer tracer;
+	int is_traced; /* any thread may use the tracer; under the lock */
 	struct trail_source source;    /* the first process */
 	struct trail_source *children; /* with WM_FOLLOW_CHILDREN */
 	struct sink_thread *last;
@@ -82,17 +84,13 @@ void trail_leave(struct wm_trail *trail, int state);
 int trail_launch_on(struct wm_trail **out, char *const argv[],
 		    const struct wm_trail_options *options, const struct origin_machine *machine);
 
-/* ---- the sink between origin and store ---- */
+/* ---- the thread, and the sink between tracer and store ---- */
 
 void trail_sink_init(struct wm_trail *trail);
-/* Also after children that have not ended. */
-void trail_sink_release(struct wm_trail *trail);
 
-/* ---- the thread ---- */
-
-/* trail->live has begun: let it go, and take what it sends until it is over. 0 or -errno. */
+/* The tracer has begun: let it go, and take what it sends until it is over. 0 or -errno. */
 int trail_thread_start(struct wm_trail *trail);
-/* End it, and the origin; what has not come is not wanted. */
+/* End it, and the tracer; what has not come is not wanted. */
 void trail_thread_stop(struct wm_trail *trail);
 
 /*

@@ -1,19 +1,219 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread of a live trail: it takes what the origin sends, until that is over or the trail is
- * closed.
+ * The thread of a live trail: it takes what the tracer sends, until that is over or the trail is
+ * closed. Between tracer and store is a sink, which takes the lock and leaves out what was not
+ * requested; where that would leave blocks that can't follow each other, it puts a gap
+ * (abi/trail.h).
  */
 #include "record/trail/trail.h"
 
 #include "target/process/ticks.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define PUMP_MS 20
 #define FULL_NS 2000000 /* between looks at a store that is full */
 /* A fetch at most so long ago is recent enough: one of a busy program takes about that long. */
 #define FRESH_NS 100000000
+
+/* ---- the sink ---- */
+
+static struct trail_source *source_of(struct trail_sink *sink)
+{
+	return (struct trail_source *)((char *)sink - offsetof(struct trail_source, sink));
+}
+
+static struct wm_trail *trail_of(struct trail_sink *sink)
+{
+	return source_of(sink)->trail;
+}
+
+static struct trail_sink *begin(struct wm_trail *trail)
+{
+	pthread_mutex_lock(&trail->lock);
+	return trail_store_sink(trail->store);
+}
+
+static int end(struct wm_trail *trail, int result)
+{
+	pthread_mutex_unlock(&trail->lock);
+	return result;
+}
+
+/* The same, with a record more. */
+static int end_record(struct wm_trail *trail, int result)
+{
+	trail_fd_raise(trail);
+	return end(trail, result);
+}
+
+static int sink_begin(struct trail_sink *sink, pid_t pid)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	source_of(sink)->pid = pid;
+	return end(trail, to->calls->begin(to, pid));
+}
+
+static int sink_module(struct trail_sink *sink, const struct control_module *module,
+		       const char *path)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail_store_process(trail->store, source_of(sink)->pid);
+	return end(trail, to->calls->module(to, module, path));
+}
+
+static int sink_thread_begin(struct trail_sink *sink, struct sink_thread **thread, pid_t tid,
+			     const char *comm, enum trail_origin origin, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail_store_process(trail->store, source_of(sink)->pid);
+	return end(trail, to->calls->thread_begin(to, thread, tid, comm, origin, ticks));
+}
+
+static int sink_thread_name(struct trail_sink *sink, struct sink_thread *thread, const char *comm)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, to->calls->thread_name(to, thread, comm));
+}
+
+static int sink_since(struct trail_sink *sink, struct sink_thread *thread, uint32_t from)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, to->calls->since(to, thread, from));
+}
+
+static int sink_block(struct trail_sink *sink, struct sink_thread *thread,
+		      const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail->last = thread;
+	trail->last_next = entry->start + entry->bytes;
+	return end_record(trail, to->calls->block(to, thread, entry, code, ticks));
+}
+
+static uint32_t flag_of(const struct trail_between *between)
+{
+	switch (between->event) {
+	case TRAIL_DEPART:
+	case TRAIL_ARRIVE:
+		return WM_TRAIL_FLAG_SWITCHES;
+	case TRAIL_SIGNAL: /* 0: an interrupt, which is part of the kernel's trail */
+		return between->values[0] ? WM_TRAIL_FLAG_SIGNALS : 0;
+	case TRAIL_SYSCALLED:
+		return WM_TRAIL_FLAG_SYSCALLS;
+	default:
+		return 0;
+	}
+}
+
+static int sink_event(struct trail_sink *sink, struct sink_thread *thread,
+		      const struct trail_between *between, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+	uint32_t flag = flag_of(between);
+	struct trail_between gap = { .event = TRAIL_GAP,
+				     .at = between->at,
+				     .left = between->left,
+				     .values = { TRAIL_GAP_KERNEL } };
+	int is_straight = trail->last == thread && between->at == trail->last_next &&
+			  between->event != TRAIL_SIGNAL && !between->left;
+
+	if (between->event == TRAIL_VALUE) /* the library's events have none */
+		return end(trail, 0);
+	if (!flag || trail->options.flags & flag)
+		return end_record(trail, to->calls->event(to, thread, between, ticks));
+	if (is_straight)
+		return end(trail, 0);
+	if (between->event == TRAIL_SIGNAL && between->values[1])
+		gap.at = between->values[1];
+	return end_record(trail, to->calls->event(to, thread, &gap, ticks));
+}
+
+static int sink_thread_end(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail->last = NULL;
+	return end_record(trail, to->calls->thread_end(to, thread, ticks));
+}
+
+static int sink_is_full(struct trail_sink *sink)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, !trail->must_end && to->calls->is_full(to));
+}
+
+static struct wm_trail *traced_by(void *tracer)
+{
+	return (struct wm_trail *)((char *)tracer - offsetof(struct wm_trail, tracer));
+}
+
+/* Children's records go where those of the first process go. */
+static int on_child(void *data, const struct sink_process *process, struct trail_sink **out)
+{
+	struct wm_trail *trail = traced_by(data);
+	struct trail_source *child = malloc(sizeof(*child));
+
+	if (!child)
+		return -ENOMEM;
+	*child = (struct trail_source){ trail->source.sink, trail, process->pid, trail->children };
+	trail->children = child;
+	*out = &child->sink;
+	return 0;
+}
+
+static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
+{
+	struct wm_trail *trail = traced_by(data);
+	struct trail_source *child = source_of(sink), **at = &trail->children;
+
+	(void)ending;
+	if (child == &trail->source)
+		return;
+	while (*at != child)
+		at = &(*at)->next;
+	*at = child->next;
+	free(child);
+}
+
+static const struct trail_sink_calls calls = {
+	.begin = sink_begin,
+	.module = sink_module,
+	.thread_begin = sink_thread_begin,
+	.thread_name = sink_thread_name,
+	.since = sink_since,
+	.block = sink_block,
+	.event = sink_event,
+	.thread_end = sink_thread_end,
+	.is_full = sink_is_full,
+};
+
+void trail_sink_init(struct wm_trail *trail)
+{
+	trail->source = (struct trail_source){ .sink.calls = &calls, .trail = trail };
+}
+
+/* ---- the thread ---- */
 
 /* Whether there is room; waits a little where there is not. */
 static int await_room(struct wm_trail *trail)
@@ -34,61 +234,48 @@ static int await_room(struct wm_trail *trail)
 	return 0;
 }
 
-static int must_end(struct wm_trail *trail)
+/* What other threads' calls want and wait for. Whether the trail is to end. */
+static int calls_serve(struct wm_trail *trail)
 {
-	int must;
+	uint64_t now_ns = ticks_monotonic_ns();
+	int must_end;
 
 	pthread_mutex_lock(&trail->lock);
-	must = trail->must_end;
-	pthread_mutex_unlock(&trail->lock);
-	return must;
-}
-
-/* Wake the threads that wait for a fetch. */
-static void note_fetched(struct wm_trail *trail, const struct live_origin *live)
-{
-	uint32_t done = trail->origin->fetched(live);
-
-	pthread_mutex_lock(&trail->lock);
-	if (done != trail->fetch_done) {
-		trail->fetch_done = done;
-		trail->fetched_ns = ticks_monotonic_ns();
+	if (trail->tracer.fetched != trail->fetch_done) {
+		trail->fetch_done = trail->tracer.fetched;
+		trail->fetched_ns = now_ns;
 		pthread_cond_broadcast(&trail->changed);
 	}
-	pthread_mutex_unlock(&trail->lock);
-}
-
-/* With WM_TRAIL_ORIGIN_SOFT nothing comes by itself: look for what a caller polls for. */
-static void fetch_news(struct wm_trail *trail, struct live_origin *live)
-{
-	pthread_mutex_lock(&trail->lock);
+	/* with WM_TRAIL_ORIGIN_SOFT nothing comes by itself: look for what a caller polls for */
 	if (trail->fd >= 0 && !trail->is_raised && trail->options.origin == WM_TRAIL_ORIGIN_SOFT &&
-	    trail->fetch_asked == trail->fetch_done &&
-	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS && trail->origin->fetch(live))
+	    trail->fetch_asked == trail->fetch_done && now_ns - trail->fetched_ns >= FRESH_NS &&
+	    tracer_fetch(&trail->tracer))
 		trail->fetch_asked++;
+	must_end = trail->must_end;
 	pthread_mutex_unlock(&trail->lock);
+	return must_end;
 }
 
 static void *run(void *data)
 {
 	struct wm_trail *trail = data;
-	struct live_origin *live = trail->live;
-	uint64_t unfollowed = 0;
+	struct pollfd ready = { .fd = trail->tracer.fd, .events = POLLIN };
 	int more = 1, err;
 
-	while (more > 0 && !must_end(trail)) {
-		if (await_room(trail))
-			more = trail->origin->pump(live, PUMP_MS);
-		note_fetched(trail, live);
-		fetch_news(trail, live);
-	}
-	/* no call uses it from here on */
+	do {
+		if (!await_room(trail))
+			continue;
+		more = tracer_pump(&trail->tracer);
+		if (more > 0)
+			poll(&ready, 1, PUMP_MS);
+	} while (!calls_serve(trail) && more > 0);
+	/* no call uses the tracer from here on */
 	pthread_mutex_lock(&trail->lock);
-	trail->live = NULL;
+	trail->is_traced = 0;
 	pthread_mutex_unlock(&trail->lock);
-	err = trail->origin->close(live, &unfollowed);
+	err = tracer_stop(&trail->tracer);
 	pthread_mutex_lock(&trail->lock);
-	trail->unfollowed = unfollowed;
+	trail->unfollowed = trail->tracer.result.unfollowed;
 	trail->error = more < 0 ? more : err;
 	trail->state = trail->error ? WM_TRAIL_STATE_FAILED : WM_TRAIL_STATE_OVER;
 	trail_fd_raise(trail);
@@ -104,12 +291,14 @@ int trail_thread_start(struct wm_trail *trail)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	/* the thread releases `live` at its end, for which it needs the lock */
+	trail->tracer.wire.on_child = on_child;
+	trail->tracer.wire.on_end = on_end;
+	/* the thread stops the tracer at its end, for which it needs the lock */
 	pthread_mutex_lock(&trail->lock);
 	err = pthread_create(&trail->thread, NULL, run, trail);
 	trail->has_thread = !err;
 	if (!err)
-		trail->origin->go(trail->live);
+		tracer_go(&trail->tracer);
 	pthread_mutex_unlock(&trail->lock);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -err;
@@ -121,12 +310,18 @@ void trail_thread_stop(struct wm_trail *trail)
 		return;
 	pthread_mutex_lock(&trail->lock);
 	trail->must_end = 1;
-	if (trail->live)
-		trail->origin->discard(trail->live);
+	if (trail->is_traced)
+		tracer_discard(&trail->tracer);
 	pthread_cond_broadcast(&trail->changed);
 	pthread_mutex_unlock(&trail->lock);
 	pthread_join(trail->thread, NULL);
 	trail->has_thread = 0;
+	while (trail->children) { /* that have not ended */
+		struct trail_source *child = trail->children;
+
+		trail->children = child->next;
+		free(child);
+	}
 }
 
 /* ---- what was recorded until now ---- */
@@ -144,24 +339,24 @@ static int fetch(struct wm_trail *trail, int timeout_ms, int joins)
 	uint32_t wanted;
 	int err = 0;
 
-	/* no origin: the trail is ending, and all records come by themselves */
-	if (trail->state == WM_TRAIL_STATE_LIVE && trail->live) {
+	/* no tracer: the trail is ending, and all records come by themselves */
+	if (trail->state == WM_TRAIL_STATE_LIVE && trail->is_traced) {
 		if (is_stuck(trail))
 			return 0;
 		if (!joins || trail->fetch_asked == trail->fetch_done) {
-			if (!trail->origin->fetch(trail->live))
+			if (!tracer_fetch(&trail->tracer))
 				return 0;
 			trail->fetch_asked++;
 		}
 	}
 	wanted = trail->fetch_asked;
 	while (trail->state == WM_TRAIL_STATE_LIVE && !err &&
-	       (!trail->live || (int32_t)(trail->fetch_done - wanted) < 0) && !is_stuck(trail))
+	       (!trail->is_traced || (int32_t)(trail->fetch_done - wanted) < 0) && !is_stuck(trail))
 		err = timeout_ms < 0
 			      ? pthread_cond_wait(&trail->changed, &trail->lock)
 			      : pthread_cond_timedwait(&trail->changed, &trail->lock, &until);
 	return trail->state != WM_TRAIL_STATE_LIVE ||
-	       (trail->live && (int32_t)(trail->fetch_done - wanted) >= 0);
+	       (trail->is_traced && (int32_t)(trail->fetch_done - wanted) >= 0);
 }
 
 int trail_fetch(struct wm_trail *trail, int timeout_ms)

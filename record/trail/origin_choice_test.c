@@ -71,7 +71,7 @@ static void end(void)
 	sample_folder_remove(folder);
 }
 
-TestSuite(origin_calls, .init = begin, .fini = end, .timeout = 120);
+TestSuite(origin_choice, .init = begin, .fini = end, .timeout = 120);
 
 /* ---- by a session, as record does ---- */
 
@@ -124,7 +124,7 @@ static void record(const char *spec, enum origin origin)
 	wm_session_close(session);
 }
 
-Test(origin_calls, session_with_bts_writes_trail)
+Test(origin_choice, session_with_bts_writes_trail)
 {
 	put_branches();
 	record("trail/bts/", ORIGIN_BTS);
@@ -135,14 +135,14 @@ Test(origin_calls, session_with_bts_writes_trail)
 	cr_expect_eq(found_in_folder(TRAIL_END, TRAIL_BTS), 1);
 }
 
-Test(origin_calls, session_without_origin_takes_best)
+Test(origin_choice, session_without_origin_takes_best)
 {
 	put_branches();
 	record("trail", ORIGIN_BTS);
 	cr_expect_eq(found_in_folder(-1, TRAIL_BTS), (int)stepped);
 }
 
-Test(origin_calls, session_with_invalid_packets_reports_loss)
+Test(origin_choice, session_with_invalid_packets_reports_loss)
 {
 	sample_machine_put(root, "/sys/bus/event_source/devices/intel_pt/type", "8\n");
 	memset(sample_perf.area, 0xff, 64);
@@ -155,7 +155,7 @@ Test(origin_calls, session_with_invalid_packets_reports_loss)
 	cr_expect_not_null(strstr(losses, "at byte"), "%s", losses);
 }
 
-Test(origin_calls, session_with_signal_trigger_leaves_hardware_out)
+Test(origin_choice, session_with_signal_trigger_leaves_hardware_out)
 {
 	cr_assert_eq(wm_session_open(&session, NULL), 0);
 	session->live->machine = machine;
@@ -179,7 +179,7 @@ static void refused(const char *spec, int error, const char *words)
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "a child is left");
 }
 
-Test(origin_calls, session_without_hardware_returns_error_with_detail)
+Test(origin_choice, session_without_hardware_returns_error_with_detail)
 {
 	refused("trail/pt/", -WM_E_TRAIL_NO_UNIT, "intel_pt");
 	sample_perf.refuses_map = -EPERM; /* seen only when recording begins */
@@ -218,7 +218,7 @@ static enum wm_trail_origin run(const struct wm_trail_options *options)
 	return status.origin;
 }
 
-Test(origin_calls, trail_has_switches_only_with_flag)
+Test(origin_choice, trail_has_switches_only_with_flag)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .flags = WM_TRAIL_FLAG_SWITCHES };
@@ -239,7 +239,7 @@ Test(origin_calls, trail_has_switches_only_with_flag)
 	wm_trail_close(trail);
 }
 
-Test(origin_calls, trail_without_options_takes_best)
+Test(origin_choice, trail_without_options_takes_best)
 {
 	put_branches();
 	cr_expect_eq(run(NULL), WM_TRAIL_ORIGIN_BTS);
@@ -256,7 +256,7 @@ static void trail_refused(const struct wm_trail_options *options, int error, con
 			   wm_trail_detail(NULL));
 }
 
-Test(origin_calls, trail_without_origin_for_its_flags_is_refused)
+Test(origin_choice, trail_without_origin_for_its_flags_is_refused)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .flags = WM_TRAIL_FLAG_SIGNALS };
@@ -266,7 +266,7 @@ Test(origin_calls, trail_without_origin_for_its_flags_is_refused)
 	trail_refused(&options, -WM_E_NO_ENGINE, "options.origin: soft: /nowhere");
 }
 
-Test(origin_calls, trail_refuses_flags_that_origin_lacks)
+Test(origin_choice, trail_refuses_flags_that_origin_lacks)
 {
 	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_ORIGIN_PT };
 
@@ -282,7 +282,7 @@ Test(origin_calls, trail_refuses_flags_that_origin_lacks)
 	trail_refused(&options, -EINVAL, "options.origin: 1");
 }
 
-Test(origin_calls, trail_detail_says_why_kernel_is_a_gap)
+Test(origin_choice, trail_detail_says_why_kernel_is_a_gap)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .flags = WM_TRAIL_FLAG_KERNEL };
@@ -295,7 +295,7 @@ Test(origin_calls, trail_detail_says_why_kernel_is_a_gap)
 	wm_trail_close(trail);
 }
 
-Test(origin_calls, trail_of_kernel_without_privileges_is_refused)
+Test(origin_choice, trail_of_kernel_without_privileges_is_refused)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .origin = WM_TRAIL_ORIGIN_PT,
