@@ -9,7 +9,7 @@
 #include "record/session/process_trace.h"
 #include "record/session/sources.h"
 #include "record/spec/spec.h"
-#include "record/trail/live_process.h"
+#include "record/trail/live.h"
 #include "target/claim/limits.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"

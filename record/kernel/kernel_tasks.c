@@ -11,7 +11,7 @@
 #include "record/kernel/task_moved.h"
 #include "record/perf/sampler.h"
 #include "record/session/process.h"
-#include "record/trail/live_process.h"
+#include "record/trail/live.h"
 #include "target/code/callstack.h"
 #include "target/process/target.h"
 #include "trace/process_records.h"

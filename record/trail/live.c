@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/live_process.h"
+#include "record/trail/live.h"
 
 #include "base/elf.h"
 #include "record/session/process.h"
+#include "record/session/session.h"
+#include "record/session/sources.h"
 #include "record/spec/spec.h"
-#include "record/trail/soft/soft_channel.h"
-#include "record/trail/tracer.h"
-#include "record/trail/store.h"
-#include "record/trail/trace_sink.h"
+#include "target/process/launch.h"
 #include "target/process/program.h"
 #include "target/process/target.h"
+#include "target/process/ticks.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,13 +21,25 @@
 
 #define FLUSH_NS 500000000u
 #define ENDED_KEPT 64u /* flight recorders of ended children, at most */
+#define KEPT_MAX 64u   /* hits kept in a session: each may be as large as the recorder */
+#define AGENT_NAME "libwaymark-agent.so"
+#define WAITED_MAX 64u
+#define WAIT_MS 100
+#define WAIT_MANY_MS 2 /* if there are more */
+#define ASK_MS 10000
 
 int live_is_wanted(const struct wm_session *session)
 {
 	return spec_trail(session->specs) != NULL;
 }
 
-int live_is_all(const struct wm_session *session)
+int live_launches(const struct wm_session *session)
+{
+	return live_is_wanted(session) && session->live->origin == ORIGIN_SOFT;
+}
+
+/* Whether the session records nothing else. */
+static int is_all(const struct wm_session *session)
 {
 	size_t others = 0;
 
@@ -34,6 +47,125 @@ int live_is_all(const struct wm_session *session)
 		others += !session->specs->all[i].kernel;
 	return live_is_wanted(session) && others == 1;
 }
+
+/* ---- the origin ---- */
+
+static const struct spec *keeper_of(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].watch && session->specs->all[i].watch->options.trail)
+			return &session->specs->all[i];
+	return NULL;
+}
+
+int live_keep_ready(struct wm_session *session)
+{
+	const struct trail_request *request = spec_trail(session->specs);
+	const struct spec *keeper = keeper_of(session);
+	struct only_names *only = &session->live->keeps_only;
+
+	if (!keeper || session->live->keeps)
+		return 0;
+	if (session->live->processes)
+		return session_fail(session, -EBUSY, "%s: a program is recorded already",
+				    keeper->text);
+	if (!request || !request->last_bytes)
+		return session_fail(session, -WM_E_WATCH_OPTION,
+				    "%s: trail needs a flight recorder: -e trail/last=64M/; "
+				    "without last= all of a trail is kept",
+				    keeper->text);
+	if (request->only.count == ONLY_NAMES_MAX)
+		return session_fail(
+			session, -WM_E_SPEC,
+			"%s: only= names as many modules as it can, and one must be left "
+			"for " AGENT_NAME,
+			keeper->text);
+	session->live->keeps = 1;
+	*only = request->only;
+	if (only->count)
+		snprintf(only->names[only->count++], ONLY_NAME_BYTES, "%s", AGENT_NAME);
+	return 0;
+}
+
+static void rule_out(struct origin_state *state, const char *why)
+{
+	if (state->error)
+		return;
+	*state = (struct origin_state){ .error = -WM_E_TRAIL_ASKED };
+	snprintf(state->detail, sizeof(state->detail), "%s", why);
+}
+
+/*
+ * Rule out origins that lack something the session needs. Hardware reports no signals, and the
+ * times of its blocks are known only when all is decoded.
+ */
+static void leave_out(struct live *live, const struct spec_list *specs)
+{
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct watch_expr *watch = specs->all[i].watch;
+
+		if (watch && watch->options.is_outside)
+			rule_out(&live->origins[ORIGIN_SOFT],
+				 "a watch from outside would report the translation's addresses");
+		if (watch && watch->kind == WATCH_EXECUTE)
+			rule_out(&live->origins[ORIGIN_SOFT],
+				 "the code of a watch for calls (:x) runs as a translation, at "
+				 "another address");
+	}
+	for (int i = 0; i < ORIGINS; i++)
+		if (i != ORIGIN_SOFT && (live->trigger == TRIGGER_SIGNAL || live->keeps))
+			rule_out(&live->origins[i], live->keeps
+							    ? "it can't say when a watch's hit came"
+							    : "it can't say when a signal came");
+}
+
+/* In programs of tests that have the oracle, `auto` takes that. */
+static int choose(struct wm_session *session)
+{
+	const struct trail_request *request = spec_trail(session->specs);
+	struct live *live = session->live;
+	const struct origin_state *state;
+
+	if (live->has_origin)
+		return 0;
+	origins_look(live->origins, &live->machine);
+	leave_out(live, session->specs);
+	if (request->has_kernel)
+		origins_need_kernel(live->origins, &live->machine);
+	live->origin = request->origin;
+	if (request->is_auto) {
+		int best = tracing_oracle ? ORIGIN_ORACLE : origin_best(live->origins);
+
+		/* with none, report why the origin with the fewest needs can't work */
+		live->origin = best < 0 ? ORIGIN_SOFT : (enum origin)best;
+	}
+	state = live->origin < ORIGINS ? &live->origins[live->origin] : NULL;
+	if (state && state->error)
+		return session_fail(session, state->error, "%s%s%s", origin_name(live->origin),
+				    state->detail[0] ? ": " : "", state->detail);
+	live->has_origin = 1;
+	return 0;
+}
+
+/*
+ * Choose an origin, unless there is one. Returns 0, also if the session records no trail; or why
+ * none can be had, with the session's detail.
+ */
+static int ready(struct wm_session *session)
+{
+	int err;
+
+	if (!live_is_wanted(session))
+		return 0;
+	if (!session->writer)
+		return session_fail(
+			session, -EINVAL,
+			"a trail is written into a folder: open one with wm_session_output()");
+	err = live_keep_ready(session);
+	return err ? err : choose(session);
+}
+
+/* ---- processes ---- */
 
 /* How many blocks a flight recorder has lost, or will have lost once it is dropped. */
 static uint64_t lost_blocks(const struct trail_store *store, int is_gone)
@@ -44,7 +176,8 @@ static uint64_t lost_blocks(const struct trail_store *store, int is_gone)
 	return status.lost_blocks + (is_gone ? status.blocks : 0);
 }
 
-int live_add(struct wm_session *session, pid_t pid, struct live_process **out)
+/* Add a process as the first in the list. Returns 0, or an error with the session's detail. */
+static int process_add(struct wm_session *session, pid_t pid, struct live_process **out)
 {
 	struct trail_store_options options = { .bytes = spec_trail(session->specs)->last_bytes,
 					       .policy = WM_POLICY_CYCLIC };
@@ -67,7 +200,7 @@ int live_add(struct wm_session *session, pid_t pid, struct live_process **out)
 	return 0;
 }
 
-struct trail_sink *live_sink_of(struct live_process *live)
+static struct trail_sink *sink_of(struct live_process *live)
 {
 	return live->store ? trail_store_sink(live->store) : &live->files.sink;
 }
@@ -78,10 +211,14 @@ static int is_unwritten(const struct live_process *process)
 	return process->files.trail.error || process->tracer.wire.error;
 }
 
-static void release(struct live_process *process)
+static void process_remove(struct live_process *process)
 {
 	struct live *live = process->session->live;
+	struct live_process **at = &live->processes;
 
+	while (*at != process)
+		at = &(*at)->next;
+	*at = process->next;
 	live->blocks_written += process->files.trail.blocks_written;
 	live->threads_written += process->files.trail.threads_written;
 	live->is_unwritten |= is_unwritten(process);
@@ -90,66 +227,53 @@ static void release(struct live_process *process)
 	free(process);
 }
 
-/* Drop the newest process, which could not be started. */
-static void drop(struct wm_session *session)
-{
-	struct live_process *dropped = session->live->processes;
-
-	session->live->processes = dropped->next;
-	release(dropped);
-}
-
-struct tracing_how live_how_of(const struct wm_session *session)
+/* How trails are recorded now. */
+static struct tracing_how how_of(const struct wm_session *session)
 {
 	const struct trail_request *request = spec_trail(session->specs);
 	const struct live *live = session->live;
 	/* a signal may come at any time: then all earlier blocks must have been sent to us */
 	int is_late = live->trigger != TRIGGER_SIGNAL && !live->keeps;
 
-	/* children with an agent are taken by live_join() */
+	/* children with an agent are taken by arm() */
 	return (struct tracing_how){
 		.origin = live->origin,
 		.machine = live->machine,
 		.follows = (live->origin == ORIGIN_SOFT || live->origin == ORIGIN_ORACLE) &&
-			   live_is_all(session) && session->options.follow != WM_FOLLOW_NONE,
+			   is_all(session) && session->options.follow != WM_FOLLOW_NONE,
 		.only = live->keeps ? &live->keeps_only : &request->only,
 		.last_bytes = is_late ? request->last_bytes : 0,
 		.has_kernel = request->has_kernel,
 	};
 }
 
-/* Keep only the errors that also forbid a trail, not those that only keep an agent out. */
-static int program_error(int err)
-{
-	return err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC ? 0 : err;
-}
-
-struct live_process *live_process_of(void *tracer)
+/* The process that has this tracer. */
+static struct live_process *traced_by(void *tracer)
 {
 	return (struct live_process *)((char *)tracer - offsetof(struct live_process, tracer));
 }
 
+/* ---- flight recorders ---- */
+
 /* A thread triggered the flight recorders: record nothing of any thread from then on. */
-static void fire(struct wm_session *session, const struct live_fired *fired)
+static void fire(struct wm_session *session, pid_t pid, pid_t tid, int signal)
 {
 	if (session->live->fired.has)
 		return;
-	session->live->fired = *fired;
-	session->live->fired.has = 1;
+	session->live->fired = (struct live_fired){ 1, pid, tid, signal };
 	for (struct live_process *p = session->live->processes; p; p = p->next)
 		p->tracer.wire.is_frozen |= !p->root;
 }
 
 static void on_event(void *data, pid_t pid, pid_t tid, const struct trail_between *between)
 {
-	struct live_process *process = live_process_of(data);
+	struct live_process *process = traced_by(data);
 	const struct live *live = process->session->live;
 	int signal = (int)between->values[0];
 
 	if (live->trigger == TRIGGER_SIGNAL && between->event == TRAIL_SIGNAL &&
 	    (!live->signal || live->signal == signal))
-		fire(process->session,
-		     &(struct live_fired){ .pid = pid, .tid = tid, .signal = signal });
+		fire(process->session, pid, tid, signal);
 }
 
 static int dumps_core(int signal)
@@ -163,11 +287,14 @@ static int dumps_core(int signal)
 	return 0;
 }
 
-/* A process has ended: fire if that is the trigger. */
-static void look_at_end(struct live_process *process, const struct live_fired *how)
+/*
+ * A process has ended: fire if that is the trigger. `signal`, if not 0, ended it, and was given to
+ * the thread `tid`; 0: to the first.
+ */
+static void look_at_end(struct live_process *process, pid_t tid, int signal)
 {
 	const struct live *live = process->session->live;
-	int signal = how->signal, fires = 0;
+	int fires = 0;
 
 	if (live->trigger == TRIGGER_EXIT)
 		fires = !process->root;
@@ -176,7 +303,57 @@ static void look_at_end(struct live_process *process, const struct live_fired *h
 	else if (live->trigger == TRIGGER_SIGNAL)
 		fires = signal && (!live->signal || live->signal == signal);
 	if (fires)
-		fire(process->session, how);
+		fire(process->session, process->pid, tid ? tid : process->pid, signal);
+}
+
+/*
+ * A recorder is kept whenever a watch with the option `trail` is hit. At such a hit, the thread
+ * calls a function of the agent (abi/watch.h), which is in the thread's own trail: so the place of
+ * the hit among the blocks is exact. How far back the trail reaches depends on the recorder's size.
+ * The block just put is that function: the blocks before it led to the hit.
+ */
+static void on_sought(void *data, pid_t pid, pid_t tid)
+{
+	struct live_process *process = traced_by(data);
+	struct live *live = process->session->live;
+	int err;
+
+	(void)pid;
+	(void)tid;
+	if (live->kept == KEPT_MAX) {
+		live->unkept++;
+		return;
+	}
+	live->kept++;
+	err = kept_take(&process->kept, process->store);
+	if (!err)
+		err = trail_files_flush(&process->files);
+	if (err && !process->tracer.wire.error)
+		process->tracer.wire.error = err;
+}
+
+void live_keep_at(struct wm_session *session, const struct process *process)
+{
+	for (struct live_process *live = session->live->processes; live; live = live->next)
+		if (live->pid == process->pid && live->tracer.wire.on_sought)
+			wire_out_seek(&live->tracer.wire, process->kept_at);
+}
+
+/* Write a flight recorder to the folder, unless its trigger has not fired. */
+static int write_down(struct live_process *live)
+{
+	struct live *all = live->session->live;
+	struct trail_store_status status;
+
+	if (!live->store || (all->trigger != TRIGGER_NONE && !all->fired.has))
+		return 0;
+	if (!all->keeps)
+		return trail_store_write(live->store, &live->files.sink);
+	/* drop the blocks after the last hit */
+	trail_store_status(live->store, &status);
+	all->gone_blocks += status.blocks;
+	trail_store_clear(live->store);
+	return kept_end(&live->kept);
 }
 
 /* ---- children ---- */
@@ -185,16 +362,11 @@ static void look_at_end(struct live_process *process, const struct live_fired *h
 static void forget(struct live_process *process)
 {
 	struct live *live = process->session->live;
-	struct live_process **at = &live->processes;
 
-	while (*at != process)
-		at = &(*at)->next;
-	*at = process->next;
-	live->ended++;
-	live->foreign += process->is_foreign != 0;
+	live->gone++;
 	if (process->store)
-		live->forgotten += lost_blocks(process->store, 1);
-	release(process);
+		live->gone_blocks += lost_blocks(process->store, 1);
+	process_remove(process);
 }
 
 /* If there are too many flight recorders of ended children, drop that of the first to end. */
@@ -216,33 +388,29 @@ static void make_way(struct live *live)
 
 static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
 {
-	struct live_process *root = live_process_of(data), *live;
-	int err = live_add(root->session, process->pid, &live);
+	struct live_process *root = traced_by(data), *live;
+	int err = process_add(root->session, process->pid, &live);
 
 	if (err)
 		return err;
 	live->root = root;
 	live->is_taken = 1;
-	*sink = live_sink_of(live);
+	*sink = sink_of(live);
 	return trail_files_begin(&live->files, process);
 }
 
 static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
 {
-	struct live_process *root = live_process_of(data), *child = root->session->live->processes;
+	struct live_process *root = traced_by(data), *child = root->session->live->processes;
 
-	while (child && (child->root != root || live_sink_of(child) != sink))
+	while (child && (child->root != root || sink_of(child) != sink))
 		child = child->next;
 	if (!child)
 		return;
 	child->is_over = 1;
-	child->is_foreign = ending->is_foreign;
+	root->session->live->foreign += ending->is_foreign != 0;
 	if (ending->is_over)
-		look_at_end(child,
-			    &(struct live_fired){ .pid = child->pid,
-						  .tid = ending->killed_tid ? ending->killed_tid
-									    : child->pid,
-						  .signal = ending->killed_by });
+		look_at_end(child, ending->killed_tid, ending->killed_by);
 	child->flushed_ns = ticks_monotonic_ns();
 	if (child->store)
 		make_way(root->session->live);
@@ -252,73 +420,103 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 
 /*
  * The process's threads are stopped. Write its files now, as it may be gone when a flight recorder
- * is written.
+ * is written. Then let_run() lets it continue. 0 or an error of the files.
  */
-int live_taken(struct live_process *live)
+static int taken(struct live_process *live)
 {
 	live->is_taken = 1;
 	live->tracer.wire.on_event = on_event;
 	live->tracer.wire.on_child = on_child;
 	live->tracer.wire.on_end = on_end;
-	live_keep_begin(live);
+	if (live->store && live->session->live->keeps) {
+		kept_init(&live->kept, &live->files.sink);
+		live->tracer.wire.on_sought = on_sought;
+	}
 	return live->store ? live->files.sink.calls->begin(&live->files.sink, live->pid) : 0;
 }
+
+/* ---- a process is taken ---- */
 
 static int launch(struct wm_session *session, const char *path, char *const argv[],
 		  char **environment)
 {
 	struct live_process *live;
 	struct tracing_how how;
-	int err = live_add(session, 0, &live);
+	int err = process_add(session, 0, &live);
 
 	if (err)
 		return err;
-	how = live_how_of(session);
+	how = how_of(session);
 	how.environment = environment;
-	err = tracer_launch(&live->tracer, live_sink_of(live), &how, path, argv);
+	err = tracer_launch(&live->tracer, sink_of(live), &how, path, argv);
 	if (err == -WM_E_TRACE_FULL)
 		session_fail(session, err, "%s", session->dir);
 	else if (err)
 		session_fail(session, err, "%s%s%s", path, live->tracer.detail[0] ? ": " : "",
 			     live->tracer.detail);
 	if (err) {
-		drop(session);
+		process_remove(live);
 		return err;
 	}
 	live->pid = live->tracer.pid;
-	err = live_taken(live);
+	err = taken(live);
 	return err ? err : live->pid;
 }
 
-int live_launch(struct wm_session *session, char *const argv[])
+static int launch_alone(struct wm_session *session, const char *path, char *const argv[], int error)
 {
 	struct program program;
-	int err = live_ready(session);
+	int err;
 
+	(void)path;
+	(void)error; /* it may be about an agent alone */
+	if (!is_all(session))
+		return 0;
+	err = ready(session);
 	if (err)
 		return err;
-	err = program_error(program_find(&program, argv[0]));
-	if (err)
+	err = program_find(&program, argv[0]);
+	/* what keeps an agent out is no hindrance */
+	if (err && err != -WM_E_STATIC_PROGRAM && err != -WM_E_FOREIGN_LIBC)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
 	return launch(session, program.path, argv, NULL);
 }
 
-void live_go(struct live_process *live)
+static void let_run(struct live_process *live)
 {
 	if (!live->goes)
 		tracer_go(&live->tracer);
 	live->goes = 1;
 }
 
-int live_launch_with(struct wm_session *session, const char *path, char *const argv[],
-		     char **environment)
+/* A program that the recorder runs from its start, so that the agent is loaded into it. */
+static int start(struct wm_session *session, const char *path, char *const argv[],
+		 const struct launch_options *options)
 {
-	int pid = launch(session, path, argv, environment);
+	struct launch_environment environment;
+	int pid;
 
+	if (!live_launches(session))
+		return 0;
+	pid = launch_environment_make(&environment, options);
+	pid = pid ? pid : launch(session, path, argv, environment.list);
+	launch_environment_release(&environment);
 	if (pid > 0)
-		live_go(session->live->processes);
+		let_run(session->live->processes);
 	return pid;
+}
+
+static int admit(struct wm_session *session, struct launch_options *options)
+{
+	int err = ready(session);
+
+	if (options)
+		options->is_traced |= live_is_wanted(session);
+	if (err || options || !live_launches(session))
+		return err;
+	return session_fail(session, -WM_E_TRAIL_ASKED,
+			    "soft takes no running program together with markers or probes");
 }
 
 /* Whether we may trace the process, and its program is one that we can; if not, with words. */
@@ -339,13 +537,16 @@ static int may_take(const struct target *target, struct detail detail)
 		   : 0;
 }
 
-int live_attach(struct wm_session *session, pid_t pid)
+static int attach(struct wm_session *session, pid_t pid, int error)
 {
 	struct live_process *live;
 	char words[512] = "";
 	struct target target;
-	int err = live_ready(session);
+	int err;
 
+	if (error || !is_all(session))
+		return 1;
+	err = ready(session);
 	if (err)
 		return err;
 	for (struct live_process *p = session->live->processes; p; p = p->next)
@@ -358,44 +559,146 @@ int live_attach(struct wm_session *session, pid_t pid)
 	err = may_take(&target, (struct detail){ words, sizeof(words) });
 	if (err)
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
-	return live_add(session, pid, &live);
+	return process_add(session, pid, &live);
 }
 
-static void look_at_root(struct live_process *process)
+static int not_taken(struct wm_session *session, struct live_process *live, int err)
 {
-	const struct tracing_result *result = &process->tracer.result;
+	char words[512] = "";
+	struct target target;
 
-	look_at_end(process, &(struct live_fired){ .pid = process->pid,
-						   .tid = result->killed_tid ? result->killed_tid
-									     : process->pid,
-						   .signal = result->killed_by });
+	live->is_over = 1;
+	if (err == -WM_E_TRACE_FULL)
+		return session_fail(session, err, "%s", session->dir);
+	snprintf(words, sizeof(words), "%s", live->tracer.detail);
+	/* the kernel also returns EPERM if another tracer was faster */
+	if (err == -EPERM && !target_read(&target, live->pid)) {
+		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
+
+		err = why ? why : err;
+	}
+	return session_fail(session, err, "pid %d%s%s", (int)live->pid, words[0] ? ": " : "",
+			    words);
+}
+
+static int process_take(struct wm_session *session, struct live_process *live)
+{
+	struct tracing_how how = how_of(session);
+	int err = tracer_attach(&live->tracer, sink_of(live), &how, live->pid, 0);
+
+	return err ? not_taken(session, live, err) : taken(live);
+}
+
+/*
+ * Whether arm() has nothing to do: the engine has the process already; or the process is a
+ * child that the engine does not have, which counts as unfollowed.
+ */
+static int has_come(struct wm_session *session, const struct process *process)
+{
+	if (!live_launches(session))
+		return 0;
+	for (const struct live_process *p = session->live->processes; p; p = p->next)
+		if (p->pid == process->pid)
+			return 1;
+	session->live->unfollowed += !process->invited;
+	return !process->invited;
+}
+
+/* Take the process's threads now, except the agent's. */
+static int arm(struct wm_session *session, struct process *process)
+{
+	struct live_process *live;
+	int err = ready(session);
+
+	if (err || !live_is_wanted(session) || has_come(session, process))
+		return err;
+	err = process_add(session, process->pid, &live);
+	if (!err)
+		err = process_take(session, live);
+	if (!err)
+		live_keep_at(session, process);
+	return err;
+}
+
+static int take_begin(struct live_process *live)
+{
+	struct tracing_how how = how_of(live->session);
+	int err = tracer_attach_begin(&live->tracer, sink_of(live), &how, live->pid);
+
+	live->is_begun = !err;
+	return err ? not_taken(live->session, live, err) : 0;
+}
+
+/* Look whether the process is taken; if so, let it run. Returns 1 if not yet. */
+static int take_look(struct live_process *live)
+{
+	struct wm_session *session = live->session;
+	int got = tracer_attach_look(&live->tracer);
+
+	if (got > 0)
+		return 1;
+	live->is_begun = 0;
+	if (!got)
+		got = taken(live);
+	else
+		return not_taken(session, live, got);
+	if (!got)
+		let_run(live);
+	return got;
+}
+
+/* ---- while they run ---- */
+
+static size_t waits(const struct wm_session *session, struct pollfd *list, size_t room)
+{
+	size_t count = 0;
+
+	for (const struct live_process *p = session->live->processes; p; p = p->next) {
+		if (!(p->is_taken || p->is_begun) || (p->is_over && !p->is_asked) || p->is_silent ||
+		    p->tracer.fd < 0)
+			continue;
+		if (count < room)
+			list[count] = (struct pollfd){ .fd = p->tracer.fd, .events = POLLIN };
+		count++;
+	}
+	return count;
+}
+
+/* Wait until a tracer has sent something, or for a moment. */
+static void await_some(const struct wm_session *session)
+{
+	struct pollfd list[WAITED_MAX];
+	size_t count = waits(session, list, WAITED_MAX);
+
+	poll(list, count < WAITED_MAX ? count : WAITED_MAX,
+	     count > WAITED_MAX ? WAIT_MANY_MS : WAIT_MS);
 }
 
 /* If we are killed, only the last FLUSH_NS may be missing from the folder. */
-static int flush(struct live_process *live)
-{
-	uint64_t now_ns = ticks_monotonic_ns();
-
-	if (now_ns - live->flushed_ns < FLUSH_NS)
-		return 0;
-	live->flushed_ns = now_ns;
-	return live->store ? 0 : trail_files_flush(&live->files);
-}
-
 static int pump(struct live_process *live)
 {
-	int got, err;
+	int got = live->root ? 1 : tracer_pump(&live->tracer), err;
+	uint64_t now_ns = ticks_monotonic_ns();
 
-	if (live->root) {
-		err = flush(live);
-		return err < 0 ? err : 1;
-	}
-	got = tracer_pump(&live->tracer);
-	err = got > 0 ? flush(live) : 0;
+	if (got <= 0 || now_ns - live->flushed_ns < FLUSH_NS)
+		return got;
+	live->flushed_ns = now_ns;
+	err = live->store ? 0 : trail_files_flush(&live->files);
 	return err < 0 ? err : got;
 }
 
-int live_pump(struct wm_session *session)
+/* Without a detail the error is of the folder, whose name wm_session_wait() knows. */
+static int broke_off(const struct live_process *process, int error)
+{
+	const char *detail = process->tracer.detail;
+
+	if (detail[0])
+		process->session->live->error = error;
+	return session_fail(process->session, error, "pid %d%s%s", (int)process->pid,
+			    detail[0] ? ": " : "", detail);
+}
+
+static int pump_all(struct wm_session *session)
 {
 	int err = 0, count = 0;
 
@@ -408,23 +711,74 @@ int live_pump(struct wm_session *session)
 		count += got > 0;
 		p->is_over = got <= 0;
 		if (!got && p->tracer.result.is_over)
-			look_at_root(p);
+			look_at_end(p, p->tracer.result.killed_tid, p->tracer.result.killed_by);
 		if (got < 0 && !err)
-			err = live_broke_off(session, &p->tracer, p->pid, got);
+			err = broke_off(p, got);
 	}
 	return err ? err : count;
 }
 
-/* Write a flight recorder to the folder, unless its trigger has not fired. */
-static int write_down(struct live_process *live)
+/*
+ * Take all processes at the same time. Read what the first ones send meanwhile, so that they don't
+ * have to wait for us.
+ */
+static int take_all(struct wm_session *session)
 {
-	const struct live *all = live->session->live;
+	int err = 0, left = 1;
 
-	if (!live->store || (all->trigger != TRIGGER_NONE && !all->fired.has))
-		return 0;
-	if (all->keeps)
-		return live_keep_end(live);
-	return trail_store_write(live->store, &live->files.sink);
+	for (struct live_process *p = session->live->processes; p && !err; p = p->next)
+		if (!p->is_taken && !p->is_over)
+			err = take_begin(p);
+	while (left && !err) {
+		left = 0;
+		for (struct live_process *p = session->live->processes; p && err >= 0;
+		     p = p->next) {
+			err = p->is_begun ? take_look(p) : 0;
+			left |= p->is_begun;
+		}
+		if (err >= 0)
+			err = pump_all(session);
+		err = err < 0 ? err : 0;
+		if (left && !err)
+			await_some(session);
+	}
+	return err;
+}
+
+/* Take the processes that were noted, and let all run. */
+static int begin(struct wm_session *session)
+{
+	int err = take_all(session);
+
+	for (struct live_process *p = session->live->processes; p && !err; p = p->next)
+		if (p->is_taken && !p->root)
+			let_run(p);
+	return err;
+}
+
+/* ---- the end ---- */
+
+/* Ask all tracers to let go, and read what they still send, so that none waits for another. */
+static void ask_all(struct wm_session *session)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + ASK_MS * UINT64_C(1000000);
+	int left = 1;
+
+	for (struct live_process *p = session->live->processes; p; p = p->next) {
+		p->is_asked = !p->root && (p->is_taken || p->is_begun);
+		if (p->is_asked)
+			tracer_ask(&p->tracer);
+	}
+	while (left && ticks_monotonic_ns() < end_ns) {
+		left = 0;
+		for (struct live_process *p = session->live->processes; p; p = p->next)
+			if (p->is_asked) {
+				p->is_silent = !tracer_take_rest(&p->tracer);
+				left |= !p->is_silent;
+			}
+		if (left)
+			await_some(session);
+	}
 }
 
 static void note_losses(struct live_process *process)
@@ -433,6 +787,8 @@ static void note_losses(struct live_process *process)
 
 	if (!live->losses[0])
 		snprintf(live->losses, sizeof(live->losses), "%s", process->tracer.detail);
+	live->foreign += process->tracer.result.is_foreign != 0;
+	live->privileged += process->tracer.result.privileged;
 	live->overwritten += process->tracer.result.overwritten;
 	native_add(&live->natives, &process->tracer.result.natives);
 }
@@ -440,6 +796,7 @@ static void note_losses(struct live_process *process)
 /* Stop recording the process, and let it go. */
 static int stop(struct live_process *live)
 {
+	const struct tracing_result *result = &live->tracer.result;
 	int err;
 
 	if (live->root)
@@ -447,8 +804,8 @@ static int stop(struct live_process *live)
 	err = live->is_taken || live->is_begun ? tracer_stop(&live->tracer) : 0;
 	if (live->is_taken)
 		note_losses(live);
-	if (live->is_taken && live->tracer.result.is_over)
-		look_at_root(live);
+	if (live->is_taken && result->is_over)
+		look_at_end(live, result->killed_tid, result->killed_by);
 	live->is_over = 1;
 	live->is_begun = 0;
 	return err;
@@ -458,7 +815,7 @@ int live_stop(struct wm_session *session)
 {
 	int err = 0;
 
-	live_ask_all(session);
+	ask_all(session);
 	for (struct live_process *p = session->live->processes; p; p = p->next) {
 		int got = stop(p);
 
@@ -477,7 +834,9 @@ int live_stop(struct wm_session *session)
 	return err;
 }
 
-int live_count(const struct wm_session *session)
+/* ---- the source ---- */
+
+static int alive(const struct wm_session *session)
 {
 	int count = 0;
 
@@ -486,7 +845,7 @@ int live_count(const struct wm_session *session)
 	return count;
 }
 
-int live_running(const struct wm_session *session, pid_t pid)
+static int running(const struct wm_session *session, pid_t pid)
 {
 	int count = 0;
 
@@ -499,9 +858,9 @@ int live_running(const struct wm_session *session, pid_t pid)
 /*
  * What the folder lacks of the blocks that came, and of the threads that should have a trail there.
  */
-static void count_unwritten(const struct live *live, struct live_counts *counts)
+static void count_unwritten(const struct live *live, struct wm_session_status *status)
 {
-	uint64_t blocks = live->blocks_written + counts->lost;
+	uint64_t blocks = live->blocks_written + status->trail_lost;
 	uint32_t written = live->threads_written, threads = 0;
 	int is_any = live->is_unwritten;
 
@@ -517,34 +876,69 @@ static void count_unwritten(const struct live *live, struct live_counts *counts)
 	}
 	if (!is_any || (live->trigger != TRIGGER_NONE && !live->fired.has))
 		return;
-	counts->unwritten = counts->blocks > blocks ? counts->blocks - blocks : 0;
-	counts->unwritten_threads = threads > written ? threads - written : 0;
+	status->trail_unwritten = status->trail_blocks > blocks ? status->trail_blocks - blocks : 0;
+	status->trail_unwritten_threads = threads > written ? threads - written : 0;
 }
 
-void live_counts(const struct wm_session *session, struct live_counts *counts)
+static void status_fill(const struct wm_session *session, struct wm_session_status *status)
 {
-	*counts = (struct live_counts){ .processes = session->live->ended,
-					.foreign = session->live->foreign,
-					.unfollowed = session->live->unfollowed,
-					.lost = session->live->forgotten };
-	for (const struct live_process *p = session->live->processes; p; p = p->next) {
-		counts->instructions += p->tracer.wire.instructions;
-		counts->blocks += p->tracer.wire.blocks;
-		counts->threads += p->tracer.wire.threads_ever;
-		counts->processes++;
-		counts->unfollowed += p->tracer.result.unfollowed;
-		counts->words += p->tracer.result.words;
-		counts->privileged += p->tracer.result.privileged;
-		counts->foreign += p->is_foreign || p->tracer.result.is_foreign;
+	const struct live *live = session->live;
+
+	status->trail_processes = live->gone;
+	status->trail_unfollowed = live->unfollowed;
+	status->trail_lost = live->gone_blocks;
+	for (const struct live_process *p = live->processes; p; p = p->next) {
+		status->trail_instructions += p->tracer.wire.instructions;
+		status->trail_blocks += p->tracer.wire.blocks;
+		status->trail_threads += p->tracer.wire.threads_ever;
+		status->trail_processes++;
+		status->trail_unfollowed += p->tracer.result.unfollowed;
+		status->trail_words_bytes += p->tracer.result.words * sizeof(uint32_t);
 		if (p->store)
-			counts->lost += lost_blocks(p->store, 0);
+			status->trail_lost += lost_blocks(p->store, 0);
 	}
-	count_unwritten(session->live, counts);
+	count_unwritten(live, status);
 }
 
-void live_release(struct wm_session *session)
+static void release_all(struct wm_session *session)
 {
 	live_stop(session);
 	while (session->live->processes)
-		drop(session);
+		process_remove(session->live->processes);
 }
+
+static int owns(const struct spec *spec)
+{
+	return spec->trail != NULL;
+}
+
+/* Tell the trace's readers what a killed recorder takes with it. */
+static int prepare(struct wm_session *session)
+{
+	const struct trail_request *trail = spec_trail(session->specs);
+	int err = live_keep_ready(session);
+
+	if (err || !session->writer || !trail || !trail->last_bytes ||
+	    session->options.policy == WM_POLICY_CYCLIC)
+		return err;
+	err = trace_in_memory_add(session->writer, "branches");
+	return err ? session_fail(session, err, "%s", session->dir) : 0;
+}
+
+const struct source trail_source = {
+	.owns = owns,
+	.prepare = prepare,
+	.arm = arm,
+	.begin = begin,
+	.pump = pump_all,
+	.waits = waits,
+	.alive = alive,
+	.running = running,
+	.status = status_fill,
+	.attach = attach,
+	.launch = launch_alone,
+	.admit = admit,
+	.start = start,
+	.leave = live_stop,
+	.release = release_all,
+};

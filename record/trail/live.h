@@ -12,19 +12,19 @@
 #ifndef RECORD_TRAIL_LIVE_H
 #define RECORD_TRAIL_LIVE_H
 
+#include "record/trail/kept.h"
 #include "record/trail/only.h"
 #include "record/trail/origin.h"
 #include "record/trail/soft/native.h"
+#include "record/trail/store.h"
+#include "record/trail/trace_sink.h"
+#include "record/trail/tracer.h"
 
-#include <poll.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct wm_session;
-struct live_process;
 struct process;
-struct tracer;
 
 /* When a flight recorder is written to the folder. */
 enum live_trigger {
@@ -32,6 +32,22 @@ enum live_trigger {
 	TRIGGER_EXIT,	/* when the program ends in any way */
 	TRIGGER_CRASH,	/* when a signal ends it whose default action dumps core */
 	TRIGGER_SIGNAL, /* when its handler for a signal begins, or a signal ends it */
+};
+
+struct live_process {
+	struct live_process *next;
+	pid_t pid;
+	int is_begun; /* a tracer is taking it; not yet is_taken */
+	int is_taken, is_over;
+	int goes;		   /* it was let run */
+	int is_asked, is_silent;   /* it was asked to let the process go; it has sent all */
+	struct live_process *root; /* of a child: the process whose tracer records it; else NULL */
+	uint64_t flushed_ns;
+	struct wm_session *session;
+	struct trail_store *store; /* of a flight recorder; else NULL */
+	struct trail_files files;
+	struct kept kept; /* of a recorder that is kept at hits */
+	struct tracer tracer;
 };
 
 struct live_fired {
@@ -54,11 +70,12 @@ struct live {
 	int has_origin;
 	enum origin origin;
 	struct origin_state origins[ORIGINS];
+	uint32_t foreign;    /* processes whose trail ended with a program that is not x86-64 */
+	uint64_t privileged; /* let go to execute a program that gains privileges */
+	uint64_t unfollowed; /* children with an agent that the origin could not take */
 	/* of processes that were forgotten: */
-	uint32_t ended;		 /* how many there were */
-	uint32_t foreign;	 /* those that executed a program that is not x86-64 */
-	uint64_t unfollowed;	 /* children with an agent that the origin could not take */
-	uint64_t forgotten;	 /* blocks that their flight recorders had */
+	uint32_t gone;		 /* how many there were */
+	uint64_t gone_blocks;	 /* that their flight recorders had */
 	uint64_t blocks_written; /* of them, in the folder; and threads */
 	uint32_t threads_written;
 	int is_unwritten;	/* some of their blocks are not */
@@ -69,32 +86,11 @@ struct live {
 	char losses[400];
 };
 
-/* Counts so far. */
-struct live_counts {
-	uint64_t instructions, blocks;
-	uint64_t words;		    /* that the software engine wrote */
-	uint64_t lost;		    /* blocks that flight recorders dropped or lost */
-	uint64_t unwritten;	    /* blocks that the folder did not take */
-	uint32_t unwritten_threads; /* that are not in the folder */
-	uint32_t threads;	    /* ever */
-	uint32_t processes;	    /* ever */
-	uint64_t unfollowed; /* children that should have been recorded, and continued without */
-	/* processes that were let go to execute a program that gains privileges */
-	uint64_t privileged;
-	/* processes that executed a program that is not x86-64, which ends their trail */
-	uint32_t foreign;
-};
-
-/* Whether the session records a trail; whether it records nothing else. */
+/* Whether the session records a trail. */
 int live_is_wanted(const struct wm_session *session);
-int live_is_all(const struct wm_session *session);
 
-/*
- * Without an agent: start a program and return its pid; or note a process, which live_start()
- * takes. Return a negative error with the session's detail.
- */
-int live_launch(struct wm_session *session, char *const argv[]);
-int live_attach(struct wm_session *session, pid_t pid);
+/* Whether an agent is loaded into a program that is recorded from its start. */
+int live_launches(const struct wm_session *session);
 
 /*
  * If a watch has the option `trail`, check that there is a flight recorder to keep. Returns 0 or an
@@ -108,66 +104,9 @@ int live_keep_ready(struct wm_session *session);
 void live_keep_at(struct wm_session *session, const struct process *process);
 
 /*
- * Choose an origin, unless there is one. Returns 0, also if the session records no trail; or why
- * none can be had, with the session's detail.
- */
-int live_ready(struct wm_session *session);
-
-/*
- * Trails of a process can't be recorded any more because of `error`. Sets the session's detail and
- * returns `error`.
- */
-int live_broke_off(struct wm_session *session, const struct tracer *tracer, pid_t pid, int error);
-
-/*
- * Whether programs have to be launched by live_launch_with(), so that the agent is loaded into a
- * program that is recorded from its start; else live_join() takes them. live_launch_with() lets the
- * program run and returns its pid, or a negative error.
- */
-int live_launches(const struct wm_session *session);
-int live_launch_with(struct wm_session *session, const char *path, char *const argv[],
-		     char **environment);
-
-/*
- * Before an agent enters a running process: check that the process's threads can be taken later.
- * Returns 0 or an error, with the session's detail.
- */
-int live_joins(struct wm_session *session);
-
-/*
- * Take the process's threads now, except the agent's. Returns 0, also if the session records no
- * trail.
- */
-int live_join(struct wm_session *session, const struct process *process);
-
-/* Take the processes that were noted, and let all run. */
-int live_start(struct wm_session *session);
-
-/*
- * Read what the tracers have sent. Returns how many processes sent something, or the first error.
- */
-int live_pump(struct wm_session *session);
-
-/*
  * Let all processes go, and read the rest of their trails. Write the flight recorders, if they were
  * triggered or have no trigger.
  */
 int live_stop(struct wm_session *session);
-
-/*
- * Fill the list with the descriptors that become readable when a tracer has sent something, up to
- * `room`. Returns how many there are. Leaves out processes whose data is held back for now.
- */
-size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room);
-
-/* How many processes are still recorded. */
-int live_count(const struct wm_session *session);
-
-/* How many of these have not ended: the tracer may lag behind. pid not 0: of that alone. */
-int live_running(const struct wm_session *session, pid_t pid);
-
-void live_counts(const struct wm_session *session, struct live_counts *counts);
-
-void live_release(struct wm_session *session);
 
 #endif

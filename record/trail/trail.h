@@ -53,7 +53,7 @@ struct wm_trail {
 	const struct origin_can *can;
 	struct tracing_how how;
 	struct tracer tracer;
-	int is_traced; /* any thread may use the tracer; under the lock */
+	int is_traced;		       /* any thread may use the tracer; under the lock */
 	struct trail_source source;    /* the first process */
 	struct trail_source *children; /* with WM_FOLLOW_CHILDREN */
 	struct sink_thread *last;

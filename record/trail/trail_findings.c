@@ -2,6 +2,7 @@
 /* How a session's trails were recorded, and what of them was not, in words. */
 #include "record/session/findings.h"
 #include "record/session/session.h"
+#include "record/session/sources.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
 #include "record/trail/soft/soft_channel.h"
@@ -56,10 +57,16 @@ static void native_findings(const struct natives *natives, struct findings *list
 	}
 }
 
-static void unfollowed_findings(const struct live *live, const struct live_counts *counts,
-				struct findings *list)
+static void unfollowed_findings(const struct wm_session *session, struct findings *list)
 {
-	uint64_t rest = counts->unfollowed;
+	const struct live *live = session->live;
+	struct wm_session_status status = { 0 };
+	uint64_t rest;
+
+	trail_source.status(session, &status);
+	rest = status.trail_unfollowed;
+	if (!rest)
+		return;
 
 	for (int why = 0; why < ENGINE_UNFOLLOWEDS; why++) {
 		uint32_t count = live->natives.unfollowed[why];
@@ -71,35 +78,27 @@ static void unfollowed_findings(const struct live *live, const struct live_count
 	}
 	finding_counted(
 		list, "unfollowed", rest, "child process", "went on unrecorded: %s",
-		counts->processes >= SOFT_PROCESSES_MAX
+		status.trail_processes >= SOFT_PROCESSES_MAX
 			? "at most 4,096 processes are followed at a time; run fewer at once, "
 			  "or see \"CHILDREN\" in waymark-trail(7) for other causes"
 			: "\"CHILDREN\" in waymark-trail(7) has the causes");
 }
 
-static void ended_findings(const struct live_counts *counts, struct findings *list)
-{
-	finding_counted(list, "trail-foreign", counts->foreign, "process",
-			"executed a program that is not x86-64; the trail ends there");
-	finding_counted(list, "trail-privileged", counts->privileged, "process",
-			"executed a program that gains rights; the trail ends there");
-}
-
 void trail_findings(const struct wm_session *session, int is_over, struct findings *list)
 {
 	const struct live *live = session->live;
-	struct live_counts counts;
 
 	if (!is_over) {
 		origin_findings(session, list);
 		return;
 	}
-	live_counts(session, &counts);
 	native_findings(&live->natives, list);
 	if (live->losses[0])
 		finding_add(list, "trail-losses", FINDING_LOSS,
 			    "the trail is not all that was asked for: %s", live->losses);
-	ended_findings(&counts, list);
-	if (counts.unfollowed)
-		unfollowed_findings(live, &counts, list);
+	finding_counted(list, "trail-foreign", live->foreign, "process",
+			"executed a program that is not x86-64; the trail ends there");
+	finding_counted(list, "trail-privileged", live->privileged, "process",
+			"executed a program that gains rights; the trail ends there");
+	unfollowed_findings(session, list);
 }
