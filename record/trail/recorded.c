@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <waymark/error.h>
 
-struct recorded {
-	struct trace_reader *reader;
-	struct trails trails;
-	struct path_index *paths;
-	size_t count;
-};
-
 static int read_all(struct recorded *recorded)
 {
 	int err = trails_read(&recorded->trails, recorded->reader);
@@ -65,27 +58,10 @@ void trail_recorded_close(struct recorded *recorded)
 	free(recorded);
 }
 
-size_t recorded_count(const struct recorded *recorded)
-{
-	return recorded->count;
-}
-
-const struct path_index *recorded_path(const struct recorded *recorded, size_t index)
-{
-	return &recorded->paths[index];
-}
-
-const struct fact_process *recorded_process(const struct recorded *recorded, size_t index)
-{
-	uint32_t process = recorded->paths[index].path->stream->process;
-
-	return &recorded->reader->meta.processes[process];
-}
-
-int recorded_thread_of(const struct wm_trail *trail, pid_t tid)
+const struct path_index *recorded_path(const struct wm_trail *trail, pid_t tid)
 {
 	for (size_t i = 0; i < trail->recorded->count; i++)
 		if (!tid || trail->recorded->paths[i].path->stream->tid == (uint32_t)tid)
-			return (int)i;
-	return -1;
+			return &trail->recorded->paths[i];
+	return NULL;
 }

@@ -117,23 +117,25 @@ void trail_memory_give(struct wm_trail *trail);
 
 /* ---- read from a folder ---- */
 
+struct recorded {
+	struct trace_reader *reader;
+	struct trails trails;
+	struct path_index *paths; /* of each thread, counted */
+	size_t count;
+};
+
 int trail_recorded_open(struct wm_trail *trail, const char *dir);
 void trail_recorded_close(struct recorded *recorded);
-
-/* How many threads; the path of the index-th, counted. Its process's modules. */
-size_t recorded_count(const struct recorded *recorded);
-const struct path_index *recorded_path(const struct recorded *recorded, size_t index);
-const struct fact_process *recorded_process(const struct recorded *recorded, size_t index);
 
 /* ---- threads ---- */
 
 /*
- * The store's thread of that id, or the recorded path; tid 0: the first. NULL, -1: not found. Under
- * the lock.
+ * The store's thread of that id, or the recorded path; tid 0: the first. NULL: not found. Under the
+ * lock.
  */
 struct store_thread *trail_thread_of(const struct wm_trail *trail, pid_t tid);
 struct branch_thread trail_thread_name(const struct wm_trail *trail,
 				       const struct store_thread *thread);
-int recorded_thread_of(const struct wm_trail *trail, pid_t tid);
+const struct path_index *recorded_path(const struct wm_trail *trail, pid_t tid);
 
 #endif

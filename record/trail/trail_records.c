@@ -47,11 +47,11 @@ static void status_recorded(const struct wm_trail *trail, struct wm_trail_status
 							[TRAIL_PT] = WM_TRAIL_ORIGIN_PT,
 							[TRAIL_BTS] = WM_TRAIL_ORIGIN_BTS,
 							[TRAIL_SOFT] = WM_TRAIL_ORIGIN_SOFT };
-	size_t count = recorded_count(trail->recorded);
+	const struct recorded *recorded = trail->recorded;
 
-	status->threads = (uint32_t)count;
-	for (size_t i = 0; i < count; i++) {
-		const struct path_index *index = recorded_path(trail->recorded, i);
+	status->threads = (uint32_t)recorded->count;
+	for (size_t i = 0; i < recorded->count; i++) {
+		const struct path_index *index = &recorded->paths[i];
 		uint32_t origin = index->path->origin;
 
 		if (!i && origin < sizeof(origins) / sizeof(*origins))
@@ -97,10 +97,11 @@ int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room)
 	if (!tids && room) {
 		count = trail_fail(trail, -EINVAL, "tids: NULL, with room for %zu", room);
 	} else if (trail->recorded) {
-		for (; (size_t)count < recorded_count(trail->recorded); count++)
+		const struct recorded *recorded = trail->recorded;
+
+		for (; (size_t)count < recorded->count; count++)
 			if ((size_t)count < room)
-				tids[count] = (pid_t)recorded_path(trail->recorded, (size_t)count)
-						      ->path->stream->tid;
+				tids[count] = (pid_t)recorded->paths[count].path->stream->tid;
 	} else {
 		for (; (thread = trail_store_thread(trail->store, thread)); count++)
 			if ((size_t)count < room)
@@ -114,16 +115,16 @@ int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room)
 
 int64_t wm_trail_records(struct wm_trail *trail, pid_t tid)
 {
-	int state, err = trail_enter_reading(trail, &state), at;
+	int state, err = trail_enter_reading(trail, &state);
 	const struct store_thread *thread;
+	const struct path_index *path;
 	int64_t count;
 
 	if (err)
 		return err;
 	if (trail->recorded) {
-		at = recorded_thread_of(trail, tid);
-		count = at < 0 ? no_thread(trail, tid)
-			       : (int64_t)recorded_path(trail->recorded, (size_t)at)->records;
+		path = recorded_path(trail, tid);
+		count = path ? (int64_t)path->records : no_thread(trail, tid);
 	} else {
 		thread = trail_thread_of(trail, tid);
 		count = thread ? (int64_t)store_thread_records(thread) : no_thread(trail, tid);
@@ -175,13 +176,11 @@ static int get_live(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm
 
 static int get_recorded(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch)
 {
-	int at = recorded_thread_of(trail, tid);
-	const struct path_index *path;
+	const struct path_index *path = recorded_path(trail, tid);
 	struct trail_cursor cursor;
 
-	if (at < 0)
+	if (!path)
 		return no_thread(trail, tid);
-	path = recorded_path(trail->recorded, (size_t)at);
 	if (index >= path->records)
 		return 0;
 	snapshot_path_seek(path, path->records - index, &cursor);

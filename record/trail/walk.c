@@ -350,17 +350,17 @@ void wm_trail_cursor_seek_end(struct wm_trail_cursor *cursor)
 static int cursor_fill(struct wm_trail_cursor *cursor, struct wm_trail *trail, pid_t tid)
 {
 	const struct fact_process *process;
-	int err = 0, at;
+	int err = 0;
 
 	if (trail->recorded) {
-		at = recorded_thread_of(trail, tid);
-		if (at < 0)
+		cursor->index = recorded_path(trail, tid);
+		if (!cursor->index)
 			return trail_fail(trail, -ESRCH, "tid %d: no such thread in the trail",
 					  (int)tid);
-		cursor->index = recorded_path(trail->recorded, (size_t)at);
 		cursor->of = (struct branch_thread){ (pid_t)cursor->index->path->stream->pid,
 						     (pid_t)cursor->index->path->stream->tid };
-		process = recorded_process(trail->recorded, (size_t)at);
+		process = &trail->recorded->reader->meta
+				   .processes[cursor->index->path->stream->process];
 	} else {
 		const struct store_thread *thread = trail_thread_of(trail, tid);
 
