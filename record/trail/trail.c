@@ -279,7 +279,7 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = tracer_attach(&trail->tracer, &trail->source.sink, &trail->how, target.pid,
+	err = tracer_attach(&trail->tracer, &trail->sink, &trail->how, target.pid,
 			    is_thread ? pid : 0);
 	if (err && detail[0])
 		return trail_fail(trail, err, "pid %d: %s", (int)pid, detail);
@@ -335,7 +335,7 @@ static int launch(struct wm_trail *trail, char *const argv[])
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = tracer_launch(&trail->tracer, &trail->source.sink, &trail->how, program.path, argv);
+	err = tracer_launch(&trail->tracer, &trail->sink, &trail->how, program.path, argv);
 	if (err)
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	if (detail[0])

@@ -17,17 +17,6 @@
 
 struct ledger;
 
-/*
- * A process whose trails come: what locks, leaves out what is not asked for, and passes on to the
- * store.
- */
-struct trail_source {
-	struct trail_sink sink;
-	struct wm_trail *trail;
-	pid_t pid;
-	struct trail_source *next; /* of children that have not ended */
-};
-
 struct wm_trail {
 	/* the process that opened it: in a forked child nothing is left of it but this */
 	pid_t owner;
@@ -53,9 +42,8 @@ struct wm_trail {
 	const struct origin_can *can;
 	struct tracing_how how;
 	struct tracer tracer;
-	int is_traced;		       /* any thread may use the tracer; under the lock */
-	struct trail_source source;    /* the first process */
-	struct trail_source *children; /* with WM_FOLLOW_CHILDREN */
+	int is_traced;		/* any thread may use the tracer; under the lock */
+	struct trail_sink sink; /* between tracer and store */
 	struct sink_thread *last;
 	uint64_t last_next; /* the address behind that thread's last block */
 

@@ -9,10 +9,9 @@
 
 #include "target/process/ticks.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
+#include <stddef.h>
 #include <time.h>
 
 #define PUMP_MS 20
@@ -22,14 +21,9 @@
 
 /* ---- the sink ---- */
 
-static struct trail_source *source_of(struct trail_sink *sink)
-{
-	return (struct trail_source *)((char *)sink - offsetof(struct trail_source, sink));
-}
-
 static struct wm_trail *trail_of(struct trail_sink *sink)
 {
-	return source_of(sink)->trail;
+	return (struct wm_trail *)((char *)sink - offsetof(struct wm_trail, sink));
 }
 
 static struct trail_sink *begin(struct wm_trail *trail)
@@ -56,7 +50,6 @@ static int sink_begin(struct trail_sink *sink, pid_t pid)
 	struct wm_trail *trail = trail_of(sink);
 	struct trail_sink *to = begin(trail);
 
-	source_of(sink)->pid = pid;
 	return end(trail, to->calls->begin(to, pid));
 }
 
@@ -66,7 +59,7 @@ static int sink_module(struct trail_sink *sink, const struct control_module *mod
 	struct wm_trail *trail = trail_of(sink);
 	struct trail_sink *to = begin(trail);
 
-	trail_store_process(trail->store, source_of(sink)->pid);
+	trail_store_process(trail->store, trail->tracer.wire.pid);
 	return end(trail, to->calls->module(to, module, path));
 }
 
@@ -76,7 +69,7 @@ static int sink_thread_begin(struct trail_sink *sink, struct sink_thread **threa
 	struct wm_trail *trail = trail_of(sink);
 	struct trail_sink *to = begin(trail);
 
-	trail_store_process(trail->store, source_of(sink)->pid);
+	trail_store_process(trail->store, trail->tracer.wire.pid);
 	return end(trail, to->calls->thread_begin(to, thread, tid, comm, origin, ticks));
 }
 
@@ -163,39 +156,6 @@ static int sink_is_full(struct trail_sink *sink)
 	return end(trail, !trail->must_end && to->calls->is_full(to));
 }
 
-static struct wm_trail *traced_by(void *tracer)
-{
-	return (struct wm_trail *)((char *)tracer - offsetof(struct wm_trail, tracer));
-}
-
-/* Children's records go where those of the first process go. */
-static int on_child(void *data, const struct sink_process *process, struct trail_sink **out)
-{
-	struct wm_trail *trail = traced_by(data);
-	struct trail_source *child = malloc(sizeof(*child));
-
-	if (!child)
-		return -ENOMEM;
-	*child = (struct trail_source){ trail->source.sink, trail, process->pid, trail->children };
-	trail->children = child;
-	*out = &child->sink;
-	return 0;
-}
-
-static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
-{
-	struct wm_trail *trail = traced_by(data);
-	struct trail_source *child = source_of(sink), **at = &trail->children;
-
-	(void)ending;
-	if (child == &trail->source)
-		return;
-	while (*at != child)
-		at = &(*at)->next;
-	*at = child->next;
-	free(child);
-}
-
 static const struct trail_sink_calls calls = {
 	.begin = sink_begin,
 	.module = sink_module,
@@ -210,7 +170,15 @@ static const struct trail_sink_calls calls = {
 
 void trail_sink_init(struct wm_trail *trail)
 {
-	trail->source = (struct trail_source){ .sink.calls = &calls, .trail = trail };
+	trail->sink.calls = &calls;
+}
+
+/* What children did goes where it goes of the first process. */
+static int on_child(void *data, const struct sink_process *process, struct trail_sink **out)
+{
+	(void)process;
+	*out = ((struct tracer *)data)->wire.to;
+	return 0;
 }
 
 /* ---- the thread ---- */
@@ -219,7 +187,7 @@ void trail_sink_init(struct wm_trail *trail)
 static int await_room(struct wm_trail *trail)
 {
 	struct timespec until;
-	int is_full = trail->source.sink.calls->is_full(&trail->source.sink);
+	int is_full = sink_is_full(&trail->sink);
 
 	if (!is_full)
 		return 1;
@@ -292,7 +260,6 @@ int trail_thread_start(struct wm_trail *trail)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	trail->tracer.wire.on_child = on_child;
-	trail->tracer.wire.on_end = on_end;
 	/* the thread stops the tracer at its end, for which it needs the lock */
 	pthread_mutex_lock(&trail->lock);
 	err = pthread_create(&trail->thread, NULL, run, trail);
@@ -316,12 +283,6 @@ void trail_thread_stop(struct wm_trail *trail)
 	pthread_mutex_unlock(&trail->lock);
 	pthread_join(trail->thread, NULL);
 	trail->has_thread = 0;
-	while (trail->children) { /* that have not ended */
-		struct trail_source *child = trail->children;
-
-		trail->children = child->next;
-		free(child);
-	}
 }
 
 /* ---- what was recorded until now ---- */

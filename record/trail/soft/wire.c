@@ -140,8 +140,10 @@ static int out_module(struct wire_out *out, const struct wire_head *head, const 
 	path[bytes - sizeof(module)] = '\0';
 	if (module.build_id_bytes > sizeof(module.build_id))
 		return -EPROTO;
-	if (!out->error && process)
-		out->error = process->to->calls->module(process->to, &module, path);
+	if (out->error || !process)
+		return 0;
+	out->pid = process->pid;
+	out->error = process->to->calls->module(process->to, &module, path);
 	return 0;
 }
 
@@ -162,6 +164,7 @@ static int out_thread_begin(struct wire_out *out, const struct wire_head *head, 
 	if (array_grow(&out->threads, &out->thread_room, out->thread_count + 1,
 		       sizeof(*out->threads)))
 		return -ENOMEM;
+	out->pid = process ? process->pid : 0;
 	if (!out->error && process)
 		out->error = process->to->calls->thread_begin(process->to, &thread, about.tid, comm,
 							      (enum trail_origin)about.origin,

@@ -101,6 +101,7 @@ struct wire_out {
 	/* A process is over, and its threads are; also the first one. May be NULL. */
 	void (*on_end)(void *data, struct trail_sink *sink, const struct sink_ending *ending);
 	void *data;
+	pid_t pid; /* of the process whose module is put in, or whose thread begins */
 	/*
 	 * A thread has come to a block that begins where wire_out_seek() said, which was put in.
 	 * Only where `to` has no path().
