@@ -409,13 +409,8 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 static int is_translated(const struct kernel_tasks *tasks, pid_t pid)
 {
 	const struct live *live = tasks->session->live;
-	const struct live_process *process = live->processes;
 
-	if (!live->has_origin || live->origin != ORIGIN_SOFT)
-		return 0;
-	while (process && process->pid != pid)
-		process = process->next;
-	return process != NULL;
+	return live->has_origin && live->origin == ORIGIN_SOFT && live_find(live, pid);
 }
 
 static int is_of_file(const struct task *task, uint64_t address)

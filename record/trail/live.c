@@ -38,6 +38,15 @@ int live_launches(const struct wm_session *session)
 	return live_is_wanted(session) && session->live->origin == ORIGIN_SOFT;
 }
 
+const struct live_process *live_find(const struct live *live, pid_t pid)
+{
+	const struct live_process *process = live->processes;
+
+	while (process && process->pid != pid)
+		process = process->next;
+	return process;
+}
+
 /* Whether the session records nothing else. */
 static int is_all(const struct wm_session *session)
 {
@@ -549,10 +558,9 @@ static int attach(struct wm_session *session, pid_t pid, int error)
 	err = ready(session);
 	if (err)
 		return err;
-	for (struct live_process *p = session->live->processes; p; p = p->next)
-		if (p->pid == pid)
-			return session_fail(session, -EEXIST, "pid %d is in this session already",
-					    (int)pid);
+	if (live_find(session->live, pid))
+		return session_fail(session, -EEXIST, "pid %d is in this session already",
+				    (int)pid);
 	err = target_read(&target, pid);
 	if (err)
 		return session_fail(session, err, "pid %d", (int)pid);
@@ -597,9 +605,8 @@ static int has_come(struct wm_session *session, const struct process *process)
 {
 	if (!live_launches(session))
 		return 0;
-	for (const struct live_process *p = session->live->processes; p; p = p->next)
-		if (p->pid == process->pid)
-			return 1;
+	if (live_find(session->live, process->pid))
+		return 1;
 	session->live->unfollowed += !process->invited;
 	return !process->invited;
 }
@@ -781,33 +788,28 @@ static void ask_all(struct wm_session *session)
 	}
 }
 
-static void note_losses(struct live_process *process)
-{
-	struct live *live = process->session->live;
-
-	if (!live->losses[0])
-		snprintf(live->losses, sizeof(live->losses), "%s", process->tracer.detail);
-	live->foreign += process->tracer.result.is_foreign != 0;
-	live->privileged += process->tracer.result.privileged;
-	live->overwritten += process->tracer.result.overwritten;
-	native_add(&live->natives, &process->tracer.result.natives);
-}
-
 /* Stop recording the process, and let it go. */
-static int stop(struct live_process *live)
+static int stop(struct live_process *process)
 {
-	const struct tracing_result *result = &live->tracer.result;
+	const struct tracing_result *result = &process->tracer.result;
+	struct live *live = process->session->live;
 	int err;
 
-	if (live->root)
+	if (process->root)
 		return 0;
-	err = live->is_taken || live->is_begun ? tracer_stop(&live->tracer) : 0;
-	if (live->is_taken)
-		note_losses(live);
-	if (live->is_taken && result->is_over)
-		look_at_end(live, result->killed_tid, result->killed_by);
-	live->is_over = 1;
-	live->is_begun = 0;
+	err = process->is_taken || process->is_begun ? tracer_stop(&process->tracer) : 0;
+	process->is_over = 1;
+	process->is_begun = 0;
+	if (!process->is_taken)
+		return err;
+	if (!live->losses[0])
+		snprintf(live->losses, sizeof(live->losses), "%s", process->tracer.detail);
+	live->foreign += result->is_foreign != 0;
+	live->privileged += result->privileged;
+	live->overwritten += result->overwritten;
+	native_add(&live->natives, &result->natives);
+	if (result->is_over)
+		look_at_end(process, result->killed_tid, result->killed_by);
 	return err;
 }
 

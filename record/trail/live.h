@@ -89,6 +89,9 @@ struct live {
 /* Whether the session records a trail. */
 int live_is_wanted(const struct wm_session *session);
 
+/* The process of that id; NULL: none. */
+const struct live_process *live_find(const struct live *live, pid_t pid);
+
 /* Whether an agent is loaded into a program that is recorded from its start. */
 int live_launches(const struct wm_session *session);
 
