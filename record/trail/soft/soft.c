@@ -28,7 +28,7 @@
 #define RID_POLL_NS_MAX 50000000
 #define CLOSE_MS 2000
 
-struct soft {
+struct tracing {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
 	uint64_t poll_ns;
@@ -41,29 +41,30 @@ struct soft {
 	int rid_fd;	 /* signals its end, as long as that takes; -1: nothing does */
 	struct soft_follow follow;
 	struct soft_reader reader;
-	struct soft_result result;
+	int is_let_go;
+	struct tracing_result result;
+	pid_t killed_tid; /* the thread whose signal killed the program; 0: not known */
+	char detail[160]; /* of what was recorded with losses, or "" */
 };
 
 /* ---- begin ---- */
 
-static int open_reader(struct soft *soft, struct trail_sink *sink,
-		       const struct soft_options *options)
+static int open_reader(struct tracing *soft, struct trail_sink *sink, const struct tracing_how *how)
 {
 	int err = soft_reader_init(&soft->reader, &soft->channel, sink);
 
-	if (!err && options)
-		soft->reader.newest_blocks = options->last_bytes / STORE_BLOCK_BYTES;
+	if (!err)
+		soft->reader.newest_blocks = how->last_bytes / STORE_BLOCK_BYTES;
 	if (!err)
 		err = soft_follow_init(&soft->follow, &soft->control, &soft->channel, &soft->reader,
 				       &soft->image);
-	soft->follow.is_wanted = options && options->follows;
+	soft->follow.is_wanted = how->follows;
 	return err;
 }
 
-static int open_all(struct soft *soft, struct trail_sink *sink, const struct soft_options *options)
+static int open_all(struct tracing *soft, struct trail_sink *sink, const struct tracing_how *how)
 {
-	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0,
-						 options && options->follows);
+	struct soft_sizes sizes = soft_sizes_for(how->last_bytes, how->follows);
 	int err = soft_control_open(&soft->control);
 
 	if (!err)
@@ -71,7 +72,7 @@ static int open_all(struct soft *soft, struct trail_sink *sink, const struct sof
 	if (err)
 		return err;
 	soft_channel_fill(&soft->channel);
-	return open_reader(soft, sink, options);
+	return open_reader(soft, sink, how);
 }
 
 static void end_child(pid_t pid)
@@ -86,9 +87,9 @@ static void end_child(pid_t pid)
 }
 
 /* With nothing open yet, and nothing to be let go. */
-static struct soft *soft_new(pid_t pid, char *detail)
+static struct tracing *tracing_new(pid_t pid, char *detail)
 {
-	struct soft *soft = calloc(1, sizeof(*soft));
+	struct tracing *soft = calloc(1, sizeof(*soft));
 
 	detail[0] = '\0';
 	if (soft) {
@@ -101,7 +102,7 @@ static struct soft *soft_new(pid_t pid, char *detail)
 }
 
 /* Up to where the engine is to begin. */
-static int enter(struct soft *soft, struct trail_sink *sink, int gate, char *detail, size_t bytes)
+static int enter(struct tracing *soft, struct trail_sink *sink, int gate, char *detail)
 {
 	const struct soft_parts parts = { &soft->channel, &soft->image, &soft->control };
 	int err = soft_launch_await(&soft->launch, soft->pid, gate, &parts);
@@ -111,29 +112,29 @@ static int enter(struct soft *soft, struct trail_sink *sink, int gate, char *det
 	if (!err)
 		err = soft_follow_first(&soft->follow, soft->pid, sink);
 	if (!err)
-		err = soft_launch_enter(&soft->launch, &parts, detail, bytes);
+		err = soft_launch_enter(&soft->launch, &parts, detail, TRACING_DETAIL_BYTES);
 	soft_channel_close_fd(&soft->channel);
 	return err;
 }
 
-int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
-	      pid_t pid, int gate, char *detail, size_t bytes)
+static int take_launched(struct tracing **out, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid, int gate, char *detail)
 {
-	struct soft *soft = soft_new(pid, detail);
+	struct tracing *soft = tracing_new(pid, detail);
 	int err;
 
 	*out = NULL;
 	if (!soft)
 		return -ENOMEM;
-	err = open_all(soft, sink, options);
+	err = open_all(soft, sink, how);
 	if (err)
-		snprintf(detail, bytes, "the recorder maps memory for its trail%s",
+		snprintf(detail, TRACING_DETAIL_BYTES, "the recorder maps memory for its trail%s",
 			 err == -ENOMEM ? ": see ulimit -v, and how much is free" : "");
 	if (!err)
-		err = soft_image_find(&soft->image, options ? options->engine : NULL, detail,
-				      bytes);
+		err = soft_image_find(&soft->image, how->machine.engine, detail,
+				      TRACING_DETAIL_BYTES);
 	if (!err) {
-		err = enter(soft, sink, gate, detail, bytes);
+		err = enter(soft, sink, gate, detail);
 		if (err)
 			end_child(pid);
 	}
@@ -149,10 +150,10 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 }
 
 /* Until all its threads are stopped, and can continue under the engine. */
-static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_options *options,
-		  struct detail detail)
+static int enter_running(struct tracing *soft, struct trail_sink *sink,
+			 const struct tracing_how *how, struct detail detail)
 {
-	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0, 0);
+	struct soft_sizes sizes = soft_sizes_for(how->last_bytes, 0);
 	int err = soft_attach_enter(&soft->attach, soft->pid, &soft->control, &soft->channel,
 				    &sizes, &soft->image, detail);
 
@@ -160,8 +161,8 @@ static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_
 		return err;
 	soft->is_waiting = soft->is_attached = 1;
 	soft->rid_fd = ended_open(soft->pid);
-	soft->attach.detail = (struct detail){ soft->result.detail, sizeof(soft->result.detail) };
-	err = open_reader(soft, sink, options);
+	soft->attach.detail = (struct detail){ soft->detail, sizeof(soft->detail) };
+	err = open_reader(soft, sink, how);
 	if (!err)
 		err = sink->calls->begin(sink, soft->pid);
 	if (!err)
@@ -169,18 +170,24 @@ static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_
 	return err;
 }
 
-int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
-		pid_t pid, char *detail, size_t bytes)
+static int attach_running(struct tracing **out, struct trail_sink *sink,
+			  const struct tracing_how *how, pid_t pid, pid_t only, char *detail)
 {
-	struct soft *soft = soft_new(pid, detail);
+	struct tracing *soft;
 	int err;
 
 	*out = NULL;
+	if (only) {
+		snprintf(detail, TRACING_DETAIL_BYTES, "the engine takes all threads of a program");
+		return -WM_E_TRAIL_ASKED;
+	}
+	soft = tracing_new(pid, detail);
 	if (!soft)
 		return -ENOMEM;
-	err = soft_image_find(&soft->image, options ? options->engine : NULL, detail, bytes);
+	err = soft_image_find(&soft->image, how->machine.engine, detail, TRACING_DETAIL_BYTES);
 	if (!err)
-		err = attach(soft, sink, options, (struct detail){ detail, bytes });
+		err = enter_running(soft, sink, how,
+				    (struct detail){ detail, TRACING_DETAIL_BYTES });
 	if (err) {
 		if (soft->is_waiting)
 			soft_attach_undo(&soft->attach, &soft->channel);
@@ -194,7 +201,7 @@ int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_op
 
 /* ---- run ---- */
 
-static int go(struct soft *soft)
+static int go(struct tracing *soft)
 {
 	int err = 0;
 
@@ -208,7 +215,7 @@ static int go(struct soft *soft)
 }
 
 /* Why the engine does not record. 0: it does, or has not begun. */
-static int refusal(struct soft *soft)
+static int refusal(struct tracing *soft)
 {
 	const struct engine_channel *head = soft_follow_head(&soft->follow.processes[0]);
 	int error = head ? __atomic_load_n(&head->error, __ATOMIC_RELAXED) : 0;
@@ -216,38 +223,28 @@ static int refusal(struct soft *soft)
 	if (error >= 0 || error < -(1 << 16) ||
 	    __atomic_load_n(&head->state, __ATOMIC_ACQUIRE) != ENGINE_REFUSED)
 		return 0;
-	snprintf(soft->result.detail, sizeof(soft->result.detail), "the engine says: %s",
-		 wm_error_text(error));
+	snprintf(soft->detail, sizeof(soft->detail), "the engine says: %s", wm_error_text(error));
 	return -WM_E_ENGINE_REFUSED;
 }
 
-static void note_figures(struct soft *soft)
+static void note_figures(struct tracing *soft)
 {
-	const struct engine_channel *head = soft_follow_head(&soft->follow.processes[0]);
-	struct soft_result *result = &soft->result;
+	struct tracing_result *result = &soft->result;
 
 	result->blocks = soft->reader.blocks;
 	result->words = soft->reader.words_put;
 	result->overwritten = soft->reader.overwritten;
-	result->losses = soft->reader.losses;
-	if (head) {
-		result->traces = head->traces;
-		result->translated_blocks = head->translated_blocks;
-		result->flushes = head->flushes;
-		result->faults = head->faults;
-	}
-	result->lost_threads = soft->follow.lost_threads;
 	result->unfollowed = soft->follow.unfollowed;
 	result->privileged = soft->follow.privileged;
 	result->natives = soft->follow.natives;
 	result->is_foreign = soft->follow.processes[0].is_foreign;
-	if (!result->detail[0] && result->lost_threads)
-		snprintf(result->detail, sizeof(result->detail),
-			 "%u threads found no room to be recorded", result->lost_threads);
+	if (!soft->detail[0] && soft->follow.lost_threads)
+		snprintf(soft->detail, sizeof(soft->detail),
+			 "%u threads found no room to be recorded", soft->follow.lost_threads);
 }
 
 /* The first process has ended. Others may live. */
-static int over(struct soft *soft)
+static int over(struct tracing *soft)
 {
 	struct soft_process *first = &soft->follow.processes[0];
 
@@ -258,13 +255,13 @@ static int over(struct soft *soft)
 	first->modules.is_gone = 1;
 	if (first->use == SOFT_LIVE) {
 		soft_follow_end(&soft->follow, first, NULL);
-		soft->result.killed_tid = soft->reader.killed_tid;
+		soft->killed_tid = soft->reader.killed_tid;
 	}
 	return soft->follow.error;
 }
 
 /* No process is left. */
-static int finish(struct soft *soft, const struct trail_between *end_with)
+static int finish(struct tracing *soft, const struct trail_between *end_with)
 {
 	int err = soft->is_done ? 0 : soft_follow_end_all(&soft->follow, end_with);
 
@@ -273,7 +270,7 @@ static int finish(struct soft *soft, const struct trail_between *end_with)
 	return err;
 }
 
-static int first_is_over(const struct soft *soft)
+static int first_is_over(const struct tracing *soft)
 {
 	const struct soft_process *first = &soft->follow.processes[0];
 
@@ -283,7 +280,7 @@ static int first_is_over(const struct soft *soft)
 /*
  * There was nothing to be taken: who has something wakes us, as does one that is traced, and stops.
  */
-static void rest(struct soft *soft)
+static void rest(struct tracing *soft)
 {
 	const struct timespec poll_wait = { .tv_nsec = (long)soft->poll_ns };
 	sigset_t set;
@@ -300,7 +297,7 @@ static void rest(struct soft *soft)
 }
 
 /* 1: there was something, and the first process was over before; or an error. */
-static int look(struct soft *soft, int *is_over)
+static int look(struct tracing *soft, int *is_over)
 {
 	int had, more;
 
@@ -312,7 +309,7 @@ static int look(struct soft *soft, int *is_over)
 	return more < 0 ? more : had || more;
 }
 
-int soft_run(struct soft *soft, unsigned int for_ms)
+static int run(struct tracing *soft, unsigned int for_ms)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 	int err = go(soft), is_over;
@@ -344,14 +341,18 @@ int soft_run(struct soft *soft, unsigned int for_ms)
 	return 1;
 }
 
-int soft_fetch(struct soft *soft)
+static int fetch(struct tracing *soft)
 {
 	return soft->is_done ? soft->reader.error : soft_follow_fetch(&soft->follow);
 }
 
-void soft_result(const struct soft *soft, struct soft_result *result)
+static void result(struct tracing *soft, struct tracing_result *result, char *detail)
 {
 	*result = soft->result;
+	if (result->is_over)
+		tracing_ended(result, soft->killed_tid ? soft->killed_tid : soft->pid,
+			      result->status);
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", soft->detail);
 }
 
 /* ---- close ---- */
@@ -363,7 +364,11 @@ static int may_unmap_yet(int err)
 	       err == -WM_E_TRACED || err == -WM_E_STOPPED;
 }
 
-int soft_rid(struct soft *soft, unsigned int for_ms)
+/*
+ * Of one that attach_running() has taken and that was let go: get what is ours out of it, for about
+ * that long. 1: something is left, for a thread does not come out.
+ */
+static int rid(struct tracing *soft, unsigned int for_ms)
 {
 	uint64_t poll_ns = POLL_NS;
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
@@ -402,7 +407,7 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 /*
  * Whether what they do is recorded still: threads of our agent's are not, and may sleep for long.
  */
-static int is_recorded(struct soft *soft)
+static int is_recorded(struct tracing *soft)
 {
 	if (!soft_follow_is_inside(&soft->follow))
 		return 0;
@@ -412,7 +417,11 @@ static int is_recorded(struct soft *soft)
 	       soft_follow_is_entering(&soft->follow);
 }
 
-int soft_let_go(struct soft *soft, unsigned int for_ms)
+/*
+ * Have the engine give the process back to its own code, within about that long, and write what is
+ * left. An error is of the writing.
+ */
+static int end(struct tracing *soft, unsigned int for_ms)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
@@ -439,20 +448,27 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 	/* the reader failed: threads that wait for room would wait for ever */
 	if (soft->reader.error)
 		soft_control_let_go(&soft->control);
-	soft_rid(soft, ticks_monotonic_ns() < end_ns ? for_ms : 0);
+	rid(soft, ticks_monotonic_ns() < end_ns ? for_ms : 0);
 	soft_control_let_go(&soft->control);
 	if (first_is_over(soft))
 		over(soft);
 	return finish(soft, &gone);
 }
 
-int soft_close(struct soft *soft)
+static int let_go(struct tracing *soft, unsigned int for_ms)
+{
+	/* an error is of the sink, which the other end knows of */
+	end(soft, for_ms);
+	return rid(soft, soft->is_let_go++ ? for_ms : 0);
+}
+
+int soft_close(struct tracing *soft)
 {
 	int err;
 
 	if (!soft)
 		return 0;
-	err = soft_let_go(soft, CLOSE_MS);
+	err = end(soft, CLOSE_MS);
 	soft_reader_release(&soft->reader);
 	soft_follow_release(&soft->follow);
 	soft_image_close(&soft->image);
@@ -463,3 +479,12 @@ int soft_close(struct soft *soft)
 	free(soft);
 	return err;
 }
+
+const struct tracing_calls tracing_soft = {
+	.take = take_launched,
+	.attach = attach_running,
+	.run = run,
+	.let_go = let_go,
+	.fetch = fetch,
+	.result = result,
+};

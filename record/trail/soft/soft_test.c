@@ -30,7 +30,7 @@
 #define OUTPUT_MAX 65536
 
 static struct sample_sink sink;
-static char detail[160];
+static char detail[TRACING_DETAIL_BYTES];
 static uint64_t address_limit; /* of the program; 0: none */
 
 static void sink_begin(void)
@@ -64,15 +64,15 @@ static pid_t start(int out, const int gates[2], char *const argv[])
 	_exit(126);
 }
 
-static int take(struct soft **soft, pid_t *pid, int out, char *const argv[])
+static int take(struct tracing **soft, pid_t *pid, int out, char *const argv[])
 {
-	const struct soft_options options = { .engine = ENGINE };
+	const struct tracing_how how = { .origin = ORIGIN_SOFT, .machine.engine = ENGINE };
 	int gates[2], err;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates), 0);
 	*pid = start(out, gates, argv);
 	close(gates[1]);
-	err = soft_take(soft, &sink.sink, &options, *pid, gates[0], detail, sizeof(detail));
+	err = tracing_soft.take(soft, &sink.sink, &how, *pid, gates[0], detail);
 	close(gates[0]);
 	return err;
 }
@@ -81,7 +81,7 @@ static int take(struct soft **soft, pid_t *pid, int out, char *const argv[])
 static size_t run(char *const argv[], int is_soft, char *output, int *status)
 {
 	int pipes[2], more = 1;
-	struct soft *soft;
+	struct tracing *soft;
 	ssize_t got = 0, all = 0;
 	pid_t pid;
 
@@ -92,7 +92,7 @@ static size_t run(char *const argv[], int is_soft, char *output, int *status)
 		pid = start(pipes[1], NULL, argv);
 	close(pipes[1]);
 	while (is_soft && more > 0)
-		more = soft_run(soft, 10);
+		more = tracing_soft.run(soft, 10);
 	cr_assert_geq(more, 0);
 	if (is_soft)
 		cr_expect_eq(soft_close(soft), 0);
@@ -161,13 +161,13 @@ Test(soft, a_signal_ends_it)
 Test(soft, lets_go)
 {
 	char *argv[] = { (char *)"/bin/sleep", (char *)"60", NULL };
-	struct soft *soft;
+	struct tracing *soft;
 	int status;
 	pid_t pid;
 
 	cr_assert_eq(take(&soft, &pid, 2, argv), 0);
-	cr_assert_eq(soft_run(soft, 100), 1);
-	cr_expect_eq(soft_let_go(soft, 50), 0);
+	cr_assert_eq(tracing_soft.run(soft, 100), 1);
+	cr_expect_eq(tracing_soft.let_go(soft, 50), 0);
 	cr_expect_eq(soft_close(soft), 0);
 	cr_assert_eq(sink.count, 2);
 	cr_expect_eq(sink.items[1].between.values[0], TRAIL_DETACHED);
@@ -213,17 +213,17 @@ Test(soft, a_signal_waits_until_it_is_entered)
 Test(soft, it_stops_once_it_is_entered)
 {
 	char *argv[] = { (char *)"/bin/sleep", (char *)"60", NULL };
-	struct soft *soft;
+	struct tracing *soft;
 	int status;
 	pid_t pid;
 
 	cr_assert_eq(take(&soft, &pid, 2, argv), 0);
 	kill(pid, SIGSTOP);
-	cr_assert_eq(soft_run(soft, 10), 1);
+	cr_assert_eq(tracing_soft.run(soft, 10), 1);
 	cr_assert_eq(waitpid(pid, &status, WUNTRACED), pid);
 	cr_expect(WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP);
 	kill(pid, SIGKILL);
-	while (soft_run(soft, 10) > 0)
+	while (tracing_soft.run(soft, 10) > 0)
 		;
 	cr_expect_eq(soft_close(soft), 0);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
@@ -233,16 +233,16 @@ Test(soft, it_stops_once_it_is_entered)
 
 static int refused(char *path, const char *engine)
 {
-	const struct soft_options options = { .engine = engine };
+	const struct tracing_how how = { .origin = ORIGIN_SOFT, .machine.engine = engine };
 	char *argv[] = { path, NULL };
-	struct soft *soft = NULL;
+	struct tracing *soft = NULL;
 	int gates[2], err, status;
 	pid_t pid;
 
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates), 0);
 	pid = start(2, gates, argv);
 	close(gates[1]);
-	err = soft_take(&soft, &sink.sink, &options, pid, gates[0], detail, sizeof(detail));
+	err = tracing_soft.take(&soft, &sink.sink, &how, pid, gates[0], detail);
 	close(gates[0]);
 	cr_expect_null(soft);
 	cr_assert(waitpid(pid, &status, 0) == pid || errno == ECHILD, "it has ended");
