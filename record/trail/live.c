@@ -7,7 +7,6 @@
 #include "record/session/sources.h"
 #include "record/spec/spec.h"
 #include "target/process/launch.h"
-#include "target/process/program.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 #include "trace/writer.h"
@@ -474,22 +473,14 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 
 static int launch_alone(struct wm_session *session, const char *path, char *const argv[], int error)
 {
-	struct program program;
-	int err;
+	int err = is_all(session) ? ready(session) : 0;
 
-	(void)path;
-	(void)error; /* it may be about an agent alone */
-	if (!is_all(session))
-		return 0;
-	err = ready(session);
-	if (err)
+	if (err || !is_all(session))
 		return err;
-	err = program_find(&program, argv[0]);
-	/* what keeps an agent out is no hindrance */
-	if (err && err != -WM_E_STATIC_PROGRAM && err != -WM_E_FOREIGN_LIBC)
-		return session_fail(session, err, "%s",
-				    program.binary[0] ? program.binary : argv[0]);
-	return launch(session, program.path, argv, NULL);
+	/* what keeps an agent out is no hindrance; of other errors the session has words */
+	if (error && error != -WM_E_STATIC_PROGRAM && error != -WM_E_FOREIGN_LIBC)
+		return 0;
+	return launch(session, path, argv, NULL);
 }
 
 static void let_run(struct live_process *live)
