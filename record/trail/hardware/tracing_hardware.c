@@ -86,27 +86,35 @@ static void name_holder(int err, char *detail)
 	snprintf(detail + used, TRACING_DETAIL_BYTES - used, "%s%s", used ? "; " : "", holders);
 }
 
-static struct tracing *tracing_new(pid_t pid, enum origin origin)
+static void tracing_release(struct tracing *tracing)
 {
-	struct tracing *tracing = calloc(1, sizeof(*tracing));
-
-	if (!tracing)
-		return NULL;
-	tracing->pid = pid;
-	claim_all(tracing, origin);
-	return tracing;
+	hardware_close(tracing->hardware);
+	ledger_free(tracing->ledger);
+	free(tracing);
 }
 
-/* What came of beginning. */
-static int begun(struct tracing **out, struct tracing *tracing, int err, char *detail)
+/* gate -1: attach. */
+static int begin(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		 pid_t pid, int gate, pid_t only, char *detail)
 {
+	const struct hardware_options options = { .machine = how->machine,
+						  .has_kernel = how->has_kernel };
+	struct tracing *tracing = calloc(1, sizeof(*tracing));
 	struct hardware_result result;
+	int err;
 
-	*out = err ? NULL : tracing;
+	*out = NULL;
+	detail[0] = '\0';
+	if (!tracing)
+		return -ENOMEM;
+	tracing->pid = pid;
+	claim_all(tracing, how->origin);
+	err = gate < 0 ? hardware_attach(&tracing->hardware, sink, how->origin, &options, pid, only,
+					 detail, TRACING_DETAIL_BYTES)
+		       : hardware_take(&tracing->hardware, sink, how->origin, &options, pid, gate,
+				       detail, TRACING_DETAIL_BYTES);
 	if (err) {
-		if (tracing)
-			ledger_free(tracing->ledger);
-		free(tracing);
+		tracing_release(tracing);
 		name_holder(err, detail);
 		return err;
 	}
@@ -115,49 +123,25 @@ static int begun(struct tracing **out, struct tracing *tracing, int err, char *d
 	claim_buffers(tracing);
 	err = limits_check(CLAIM_LOCKED_MEMORY, (struct detail){ detail, TRACING_DETAIL_BYTES });
 	if (err) {
-		hardware_close(tracing->hardware);
-		ledger_free(tracing->ledger);
-		free(tracing);
-		*out = NULL;
+		tracing_release(tracing);
 		return err;
 	}
 	hardware_result(tracing->hardware, &result);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", result.detail);
-	return err;
+	*out = tracing;
+	return 0;
 }
 
-static struct hardware_options options_of(const struct tracing_how *how)
+static int take_launched(struct tracing **out, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid, int gate, char *detail)
 {
-	return (struct hardware_options){ .machine = how->machine, .has_kernel = how->has_kernel };
+	return begin(out, sink, how, pid, gate, 0, detail);
 }
 
-static int hardware_take_one(struct tracing **out, struct trail_sink *sink,
-			     const struct tracing_how *how, pid_t pid, int gate, char *detail)
+static int attach_running(struct tracing **out, struct trail_sink *sink,
+			  const struct tracing_how *how, pid_t pid, pid_t only, char *detail)
 {
-	struct hardware_options options = options_of(how);
-	struct tracing *tracing = tracing_new(pid, how->origin);
-
-	detail[0] = '\0';
-	return begun(out, tracing,
-		     tracing ? hardware_take(&tracing->hardware, sink, how->origin, &options, pid,
-					     gate, detail, TRACING_DETAIL_BYTES)
-			     : -ENOMEM,
-		     detail);
-}
-
-static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
-		  pid_t pid, pid_t only, char *detail)
-{
-	struct hardware_options options = options_of(how);
-	struct tracing *tracing;
-
-	detail[0] = '\0';
-	tracing = tracing_new(pid, how->origin);
-	return begun(out, tracing,
-		     tracing ? hardware_attach(&tracing->hardware, sink, how->origin, &options, pid,
-					       only, detail, TRACING_DETAIL_BYTES)
-			     : -ENOMEM,
-		     detail);
+	return begin(out, sink, how, pid, -1, only, detail);
 }
 
 static int run(struct tracing *tracing, unsigned int for_ms)
@@ -189,6 +173,5 @@ static void result(struct tracing *tracing, struct tracing_result *result, char 
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
 }
 
-const struct tracing_calls tracing_hardware = {
-	hardware_take_one, attach, run, let_go, NULL, result
-};
+const struct tracing_calls tracing_hardware = { take_launched, attach_running, run,
+						let_go,	       NULL,	       result };
