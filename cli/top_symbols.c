@@ -58,11 +58,7 @@ int top_symbols_open(struct top_symbols **symbols)
 static void map_free(struct viewed *viewed)
 {
 	image_close(viewed->image);
-	for (size_t i = 0; i < viewed->process.module_count; i++) {
-		free(viewed->process.modules[i].build_id);
-		free(viewed->process.modules[i].path);
-	}
-	free(viewed->process.modules);
+	fact_modules_release(&viewed->process);
 	viewed->image = NULL;
 	viewed->process = (struct fact_process){ 0 };
 	viewed->asked = 0;
@@ -92,52 +88,34 @@ void top_symbols_close(struct top_symbols *symbols)
 
 /* ---- maps ---- */
 
-/* `build_id` in hex: another file may have taken the place of the one that runs. "": unknown. */
-static int module_add(struct viewed *viewed, const char *path, const char *build_id, uint64_t base)
-{
-	struct fact_process *process = &viewed->process;
-	struct fact_module *module;
-
-	if (array_grow(&process->modules, &process->module_room, process->module_count + 1,
-		       sizeof(*module)))
-		return -ENOMEM;
-	module = &process->modules[process->module_count];
-	*module = (struct fact_module){ .base = base,
-					.build_id = build_id[0] ? strdup(build_id) : NULL,
-					.path = strdup(path) };
-	process->module_count += module->path != NULL;
-	return module->path ? 0 : -ENOMEM;
-}
-
 static int kernel_module_add(const char *name, uint64_t address, void *data)
 {
 	char path[KERNEL_NAME_BYTES + 3];
 
 	snprintf(path, sizeof(path), "[%.*s]", KERNEL_NAME_BYTES, name);
-	return module_add(data, path, "", address);
+	return fact_module_add(data, &(struct fact_module){ .base = address }, path, NULL, 0);
 }
 
-static void modules_read(struct viewed *viewed)
+static void kernel_modules_read(struct fact_process *process)
+{
+	uint64_t start = kernel_image_start("");
+
+	if (start &&
+	    !fact_module_add(process, &(struct fact_module){ .base = start }, KERNEL_PATH, NULL, 0))
+		kernel_image_modules("", kernel_module_add, process);
+}
+
+/* With build ids: another file may have taken the place of the one that runs. */
+static void modules_read(struct fact_process *process, pid_t pid)
 {
 	struct loaded_list list = { .mem = -1 };
 
-	if (!viewed->pid) {
-		uint64_t start = kernel_image_start("");
-
-		if (start && !module_add(viewed, KERNEL_PATH, "", start))
-			kernel_image_modules("", kernel_module_add, viewed);
-		return;
-	}
-	if (!loaded_read(&list, viewed->pid)) {
-		for (size_t i = 0; i < list.count; i++) {
-			const struct loaded_id *id = &list.all[i].id;
-			char hex[2 * ELF_BUILD_ID_BYTES + 1] = "";
-
-			for (int at = 0; at < id->build_id_bytes; at++)
-				snprintf(hex + 2 * at, 3, "%02x", id->build_id[at]);
-			module_add(viewed, list.all[i].path, hex, list.all[i].base);
-		}
-	}
+	if (!loaded_read(&list, pid))
+		for (size_t i = 0; i < list.count; i++)
+			(void)fact_module_add(process,
+					      &(struct fact_module){ .base = list.all[i].base },
+					      list.all[i].path, list.all[i].id.build_id,
+					      (size_t)list.all[i].id.build_id_bytes);
 	loaded_release(&list);
 }
 
@@ -157,17 +135,18 @@ static void root_find(struct viewed *viewed)
 /* One that has ended keeps its last map. */
 static void map_read(struct top_symbols *symbols, struct viewed *viewed)
 {
-	struct viewed fresh = { .pid = viewed->pid };
+	struct fact_process fresh = { 0 };
 	struct image_options options = { 0 };
 
 	viewed->read = symbols->interval;
-	modules_read(&fresh);
-	if (!fresh.process.module_count) {
-		map_free(&fresh);
+	if (viewed->pid)
+		modules_read(&fresh, viewed->pid);
+	else
+		kernel_modules_read(&fresh);
+	if (!fresh.module_count)
 		return;
-	}
 	map_free(viewed);
-	viewed->process = fresh.process;
+	viewed->process = fresh;
 	root_find(viewed);
 	if (viewed->root[0])
 		options.root = viewed->root;

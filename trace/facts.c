@@ -234,23 +234,37 @@ static int take_process(struct facts *facts, enum fact fact, const struct wm_eve
 	return err;
 }
 
-static int take_module(struct fact_process *process, const struct wm_event_field *field)
+int fact_module_add(struct fact_process *process, const struct fact_module *about, const char *path,
+		    const void *build_id, size_t bytes)
 {
-	struct fact_module module = { .gone = field[1].value.u != 0,
-				      .base = field[2].value.u,
-				      .ns = field[3].value.u };
+	struct fact_module module = *about;
+	struct text hex = { 0 };
 
-	if (!is_there(&field[5]))
-		return -EINVAL;
-	if (array_grow(&process->modules, &process->module_room, process->module_count + 1,
-		       sizeof(module)))
-		return -ENOMEM;
-	if (keep_hex(&module.build_id, &field[4]) || keep(&module.path, &field[5])) {
+	if (bytes)
+		text_hex(&hex, build_id, bytes);
+	module.build_id = hex.at;
+	module.path = strdup(path);
+	if (hex.error || !module.path ||
+	    array_grow(&process->modules, &process->module_room, process->module_count + 1,
+		       sizeof(module))) {
 		free(module.build_id);
+		free(module.path);
 		return -ENOMEM;
 	}
 	process->modules[process->module_count++] = module;
 	return 0;
+}
+
+static int take_module(struct fact_process *process, const struct wm_event_field *field)
+{
+	const struct fact_module about = { .gone = field[1].value.u != 0,
+					   .base = field[2].value.u,
+					   .ns = field[3].value.u };
+
+	if (!is_there(&field[5]))
+		return -EINVAL;
+	return fact_module_add(process, &about, field[5].value.run.start, field[4].value.run.start,
+			       field[4].value.run.bytes);
 }
 
 static int take_change(struct fact_process *process, const struct wm_event_field *field)
@@ -483,15 +497,20 @@ int facts_init(struct facts *facts)
 	return fact_schema_new(&facts->schema);
 }
 
-static void process_release(struct fact_process *process)
+void fact_modules_release(struct fact_process *process)
 {
-	free(process->exe);
-	free(process->build_id);
 	for (size_t i = 0; i < process->module_count; i++) {
 		free(process->modules[i].build_id);
 		free(process->modules[i].path);
 	}
 	free(process->modules);
+}
+
+static void process_release(struct fact_process *process)
+{
+	free(process->exe);
+	free(process->build_id);
+	fact_modules_release(process);
 	for (size_t i = 0; i < process->change_count; i++) {
 		free(process->changes[i].from);
 		free(process->changes[i].to);

@@ -129,6 +129,14 @@ struct fact_process {
 	struct trace_schema *schema;
 };
 
+/*
+ * Add a module to those of a process, with copies of its path and of its build id, of 0 bytes where
+ * it has none. 0 or -ENOMEM.
+ */
+int fact_module_add(struct fact_process *process, const struct fact_module *about, const char *path,
+		    const void *build_id, size_t bytes);
+void fact_modules_release(struct fact_process *process);
+
 /* Processes of a program that ran unrecorded, and why. */
 struct fact_unrecorded {
 	char *program, *reason;

@@ -5,7 +5,6 @@
 #include "record/trail/store_blocks.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,23 +24,9 @@ struct module_sink {
 static int module_add(struct trail_sink *sink, const struct control_module *module,
 		      const char *path)
 {
-	struct fact_process *process = ((struct module_sink *)sink)->process;
-	struct fact_module *new;
-
-	if (array_grow(&process->modules, &process->module_room, process->module_count + 1,
-		       sizeof(*process->modules)))
-		return -ENOMEM;
-	new = &process->modules[process->module_count];
-	*new = (struct fact_module){ .base = module->base, .gone = module->gone };
-	new->path = strdup(path);
-	if (module->build_id_bytes)
-		new->build_id = calloc(1, 2 * sizeof(module->build_id) + 1);
-	process->module_count++;
-	if (!new->path || (module->build_id_bytes && !new->build_id))
-		return -ENOMEM;
-	for (int i = 0; i < module->build_id_bytes; i++)
-		snprintf(new->build_id + 2 * i, 3, "%02x", module->build_id[i]);
-	return 0;
+	return fact_module_add(((struct module_sink *)sink)->process,
+			       &(struct fact_module){ .base = module->base, .gone = module->gone },
+			       path, module->build_id, module->build_id_bytes);
 }
 
 /* ---- its records ---- */
@@ -171,11 +156,7 @@ int snapshot_take(struct snapshot *snapshot, struct trail_store *store,
 
 void snapshot_release(struct snapshot *snapshot)
 {
-	for (size_t i = 0; i < snapshot->process.module_count; i++) {
-		free(snapshot->process.modules[i].path);
-		free(snapshot->process.modules[i].build_id);
-	}
-	free(snapshot->process.modules);
+	fact_modules_release(&snapshot->process);
 	free(snapshot->path.parts);
 	free(snapshot->ids);
 	for (struct snapshot_table *at = snapshot->tables, *next; at; at = next) {
