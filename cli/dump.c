@@ -283,6 +283,7 @@ int cmd_dump(int argc, char **argv)
 	struct dump_options options;
 	struct trace_reader *reader;
 	struct watch_wheres *wheres = NULL;
+	struct images images = { 0 };
 	struct merge *merge;
 	uint64_t begin, to_ns;
 	int err, status = read_options(&options, argc, argv);
@@ -297,10 +298,13 @@ int cmd_dump(int argc, char **argv)
 	err = merge_open(&merge, reader, options.from_ns ? begin + options.from_ns : 0,
 			 stream_wanted, &options);
 	if (!err)
-		err = watch_wheres_read(&wheres, reader);
+		err = images_open(&images, reader, NULL);
+	if (!err)
+		err = watch_wheres_read(&wheres, &images);
 	if (!err)
 		err = dump_events(&options, merge, reader, to_ns, wheres);
 	watch_wheres_free(wheres);
+	images_close(&images);
 	merge_close(merge);
 	status = err ? complain(err, "%s", options.dir) : damage_complain(reader, options.dir);
 	trace_reader_close(reader);

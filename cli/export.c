@@ -334,10 +334,8 @@ int cmd_export(int argc, char **argv)
 		.output = options.output,
 		.write = options.format->write_samples,
 		.is_counted = options.weight && *options.weight == 's',
-		.samples = { .event = options.event,
-			     .pid = options.pid,
-			     .tid = options.tid,
-			     .image = options.image },
+		.samples = { .event = options.event, .pid = options.pid, .tid = options.tid },
+		.image = options.image,
 	};
 	are_samples = export_samples_are_meant(&samples);
 	status = check_kind(&options, are_samples);

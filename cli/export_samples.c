@@ -5,7 +5,7 @@
 #include "cli/damage.h"
 #include "cli/output.h"
 #include "cli/pulse.h"
-#include "cli/samples_view.h"
+#include "cli/trail_view.h"
 #include "trace/trail/path.h"
 
 #include <errno.h>
@@ -103,7 +103,8 @@ static int write_file(struct export_samples_options *options, struct samples *sa
 int export_samples_command(struct export_samples_options *options)
 {
 	struct trace_reader *reader;
-	struct samples samples;
+	struct samples samples = { 0 };
+	struct images images;
 	int err = trace_reader_open(&reader, options->dir), status;
 
 	if (err)
@@ -112,13 +113,16 @@ int export_samples_command(struct export_samples_options *options)
 	if (status == CLI_FINE) {
 		options->samples.wants_trails = 1;
 		options->samples.beat = pulse_beat;
-		err = samples_open(&samples, reader, &options->samples);
+		err = images_open(&images, reader, &options->image);
+		if (!err)
+			err = samples_open(&samples, &images, &options->samples);
 		status = err		   ? complain(err, "%s", options->dir)
 			 : options->output ? write_file(options, &samples)
 					   : write_to(STDOUT_FILENO, options, &samples);
 		fflush(stdout);
-		samples_complain(&samples);
+		trail_complain_names(&images);
 		samples_close(&samples);
+		images_close(&images);
 	}
 	if (damage_complain(reader, options->dir) != CLI_FINE && status == CLI_FINE)
 		status = CLI_FAILED;

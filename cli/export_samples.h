@@ -10,6 +10,7 @@ struct export_samples_options {
 	int (*write)(struct export_samples *export);
 	int is_counted;
 	struct samples_options samples;
+	struct image_options image;
 };
 
 /*

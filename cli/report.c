@@ -8,7 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/pulse.h"
-#include "cli/samples_view.h"
+#include "cli/trail_view.h"
 #include "trace/writer.h"
 
 #include <stdio.h>
@@ -46,6 +46,7 @@ struct report_options {
 	int repair;
 	int is_of_samples; /* nothing else is wanted */
 	struct report_samples_options samples;
+	struct image_options image;
 };
 
 static int take_view(void *data, const struct command_option *option, const char *text,
@@ -76,9 +77,8 @@ static const struct command_option table[] = {
 	{ "event", 0, COMMAND_TEXT, COMMAND_TO(report_options, samples.samples.event) },
 	{ "tid", 0, COMMAND_ID, COMMAND_TO(report_options, samples.samples.tid) },
 	{ "pid", 0, COMMAND_ID, COMMAND_TO(report_options, samples.samples.pid) },
-	{ "root", 0, COMMAND_TEXT, COMMAND_TO(report_options, samples.samples.image.root) },
-	{ "no-parameters", 0, COMMAND_FLAG,
-	  COMMAND_TO(report_options, samples.samples.image.with_parameters) },
+	{ "root", 0, COMMAND_TEXT, COMMAND_TO(report_options, image.root) },
+	{ "no-parameters", 0, COMMAND_FLAG, COMMAND_TO(report_options, image.with_parameters) },
 	{ "json", 0, COMMAND_FLAG, COMMAND_TO(report_options, format), .min = ROWS_JSON },
 	{ "csv", 0, COMMAND_FLAG, COMMAND_TO(report_options, format), .min = ROWS_CSV },
 	{ "repair", 0, COMMAND_FLAG, COMMAND_TO(report_options, repair), .min = 1 },
@@ -93,7 +93,7 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	int status;
 
 	*options = (struct report_options){ .samples = { .last = SAMPLES_ROWS_DEFAULT } };
-	options->samples.samples.image.with_parameters = 1;
+	options->image.with_parameters = 1;
 	options->samples.samples.beat = pulse_beat;
 	status = command_line_read(&line, argc, argv, options);
 	if (!options->samples.last)
@@ -153,15 +153,15 @@ static int report_observe(struct report *report)
 static int report_read(struct report *report, const struct report_options *options)
 {
 	struct trace_reader *reader = report->reader;
-	int err = 0;
+	int err = images_open(&report->images, reader, &options->image);
 
-	if (!options->is_of_samples) {
+	if (!err && !options->is_of_samples) {
 		err = summary_make(&report->summary, reader);
 		if (!err)
 			err = report_trails(&report->trails, reader);
 		reader->is_noted = 1;
 		if (!err)
-			err = watch_wheres_read(&report->wheres, reader);
+			err = watch_wheres_read(&report->wheres, &report->images);
 		if (!err)
 			err = report_watches(&report->watches, reader, report->wheres);
 		if (!err)
@@ -169,7 +169,7 @@ static int report_read(struct report *report, const struct report_options *optio
 					     report->wheres);
 	}
 	if (!err)
-		err = report_samples(&report->samples, reader, &options->samples);
+		err = report_samples(&report->samples, &report->images, &options->samples);
 	return err ? err : report_observe(report);
 }
 
@@ -179,6 +179,7 @@ static void report_release(struct report *report)
 	report_threads_release(&report->threads);
 	report_watches_release(&report->watches);
 	watch_wheres_free(report->wheres);
+	images_close(&report->images);
 	summary_free(report->summary);
 	trace_reader_close(report->reader);
 }
@@ -192,7 +193,7 @@ static int report_make(struct report *report, const struct report_options *optio
 		err = report_read(report, options);
 	status = err ? complain(err, "%s", options->dir) : report_show(report, options);
 	if (report->samples.tables)
-		samples_complain(&report->samples.samples);
+		trail_complain_names(&report->images);
 	if (report->reader && damage_complain(report->reader, options->dir) != CLI_FINE &&
 	    status == CLI_FINE)
 		status = CLI_FAILED;

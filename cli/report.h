@@ -16,6 +16,7 @@ struct report {
 	const char *dir;
 	struct trace_reader *reader;
 	struct summary *summary;
+	struct images images;
 	struct watch_wheres *wheres;
 	struct report_trails trails;
 	struct report_watches watches;

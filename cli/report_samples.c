@@ -238,15 +238,15 @@ static int table_make(struct samples_table *table, struct samples *samples, uint
 
 /* ---- all events ---- */
 
-int report_samples(struct report_samples *report, struct trace_reader *reader,
+int report_samples(struct report_samples *report, struct images *images,
 		   const struct report_samples_options *options)
 {
 	int err;
 
 	*report = (struct report_samples){ .options = options };
-	if (!samples_are_in(reader))
+	if (!samples_are_in(images->reader))
 		return 0;
-	err = samples_open(&report->samples, reader, &options->samples);
+	err = samples_open(&report->samples, images, &options->samples);
 	return err ? err : samples_observe(&report->samples, NULL, NULL);
 }
 

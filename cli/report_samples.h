@@ -41,7 +41,7 @@ struct report_samples {
 };
 
 /* Begin to observe a pass over the trace, if it has samples. 0 or an error. Release in any case. */
-int report_samples(struct report_samples *report, struct trace_reader *reader,
+int report_samples(struct report_samples *report, struct images *images,
 		   const struct report_samples_options *options);
 
 /* The pass is over. 0 or -ENOMEM. */

@@ -61,16 +61,20 @@ static int report(void)
 {
 	struct pass_observer *observer = &watches.observer;
 	struct watch_wheres *wheres = NULL;
+	struct images images;
 	int err = trace_reader_open(&reader, dir);
 
 	if (err)
 		return err;
-	err = watch_wheres_read(&wheres, reader);
+	err = images_open(&images, reader, NULL);
+	if (!err)
+		err = watch_wheres_read(&wheres, &images);
 	if (!err)
 		err = report_watches(&watches, reader, wheres);
 	if (!err && watches.writers)
 		err = pass_read(reader, &observer, 1);
 	watch_wheres_free(wheres);
+	images_close(&images);
 	trace_reader_close(reader);
 	return err;
 }

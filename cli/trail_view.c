@@ -29,17 +29,15 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 	static const struct trail_bounds whole;
 	int err;
 
-	*view = (struct trail_view){ .dir = dir,
-				     .with_parameters = options && options->with_parameters };
-	err = image_files_open(&view->files, options && options->root ? options->root : "");
-	if (!err)
-		err = trace_reader_open(&view->reader, dir);
+	*view = (struct trail_view){ .dir = dir };
+	err = trace_reader_open(&view->reader, dir);
 	if (err)
 		return complain(err, "%s", dir);
 	view->reader->pulse = reading;
 	view->begin_ns = reader_begin_ns(view->reader);
-	view->images = calloc(view->reader->meta.process_count + 1, sizeof(*view->images));
-	err = view->images ? trails_read(&view->trails, view->reader) : -ENOMEM;
+	err = images_open(&view->images, view->reader, options);
+	if (!err)
+		err = trails_read(&view->trails, view->reader);
 	pulse_end();
 	if (err)
 		return complain(err, "%s", dir);
@@ -53,15 +51,7 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 
 struct image *trail_view_image(struct trail_view *view, const struct trail_path *path)
 {
-	uint32_t process = path->stream->process;
-
-	if (!view->images[process] &&
-	    image_open(&view->images[process], &view->reader->meta.processes[process],
-		       &(struct image_options){ .files = view->files,
-						.trace = view->reader,
-						.with_parameters = view->with_parameters }))
-		return NULL;
-	return view->images[process];
+	return images_get(&view->images, path->stream->process);
 }
 
 struct image *trail_item_image(struct image *image, const struct trail_item *item)
@@ -83,12 +73,13 @@ static void check_code(const struct trail_view *view, uint32_t process)
 			const struct trail_block *block = trail_table_block(&space->table, id);
 
 			if (block)
-				image_check(view->images[process], &space->table, block);
+				image_check(view->images.all[process], &space->table, block);
 		}
 	}
 }
 
-int trail_complain_module_names(const struct image_module *module)
+/* Say of a module that names were wanted of it and not had, if so. Returns whether it was said. */
+static int complain_names(const struct image_module *module)
 {
 	static const char memory[] = "/memfd:";
 	int is_memory = !strncmp(module->path, memory, sizeof(memory) - 1);
@@ -122,22 +113,60 @@ static void complain_files(struct image *image)
 				module->path, module->others, module->others == 1 ? "" : "s");
 			fputc('\n', stderr);
 		}
-		trail_complain_module_names(module);
+		complain_names(module);
 	}
+}
+
+#define SAID_MAX 20 /* files; many processes may have the same */
+
+struct said {
+	const char *paths[SAID_MAX];
+	size_t count, more;
+};
+
+static int is_said(const struct said *said, const char *path)
+{
+	for (size_t i = 0; i < said->count; i++)
+		if (!strcmp(said->paths[i], path))
+			return 1;
+	return 0;
+}
+
+static void complain_image(struct said *said, struct image *image)
+{
+	struct image_module *module;
+
+	for (size_t i = 0; (module = image_module(image, i)); i++) {
+		if (is_said(said, module->path))
+			continue;
+		if (said->count == SAID_MAX)
+			said->more += module->is_asked && module->error;
+		else if (complain_names(module))
+			said->paths[said->count++] = module->path;
+	}
+}
+
+void trail_complain_names(const struct images *images)
+{
+	struct said said = { .count = 0 };
+
+	for (uint32_t i = 0; images->all && i <= images->reader->meta.process_count; i++)
+		if (images->all[i])
+			complain_image(&said, images->all[i]);
+	if (said.more)
+		fprintf(stderr, "waymark: no names in %zu more files of processes\n", said.more);
 }
 
 int trail_view_close(struct trail_view *view, int status)
 {
 	fflush(stdout);
-	for (uint32_t i = 0; view->images && i < view->reader->meta.process_count; i++) {
-		if (view->images[i]) {
+	for (uint32_t i = 0; view->images.all && i < view->reader->meta.process_count; i++) {
+		if (view->images.all[i]) {
 			check_code(view, i);
-			complain_files(view->images[i]);
+			complain_files(view->images.all[i]);
 		}
-		image_close(view->images[i]);
 	}
-	free(view->images);
-	image_files_close(view->files);
+	images_close(&view->images);
 	if (view->reader && damage_complain(view->reader, view->dir) != CLI_FINE &&
 	    status == CLI_FINE)
 		status = CLI_FAILED;

@@ -8,12 +8,10 @@
 
 struct trail_view {
 	const char *dir;
-	struct image_files *files; /* of all images */
 	struct trace_reader *reader;
 	struct trails trails;
-	int with_parameters;   /* image_options's */
-	uint64_t begin_ns;     /* of the trace, on the wall clock */
-	struct image **images; /* by process; NULL: not asked for yet */
+	uint64_t begin_ns; /* of the trace, on the wall clock */
+	struct images images;
 };
 
 /*
@@ -28,8 +26,8 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
  */
 int trail_view_close(struct trail_view *view, int status);
 
-/* Say of a module that names were wanted of it and not had, if so. Returns whether it was said. */
-int trail_complain_module_names(const struct image_module *module);
+/* Say which files of any process names were wanted of and not had, a line for each. */
+void trail_complain_names(const struct images *images);
 
 /*
  * The memory of a path's process over time: image_in() for what was mapped when a block ran. NULL:

@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/name_match.h"
 #include "base/out.h"
+#include "base/slots.h"
 #include "record/session/process.h"
 
 #include <errno.h>
@@ -11,111 +12,73 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A place that was asked for. Its texts are its own: the image goes when modules come. */
+/* A place that was asked for. Its texts are its own: an image goes when modules come. */
 struct known {
 	struct where where;
-	uint32_t then; /* image_then() */
+	uint32_t process, then; /* image_then() */
 	int is_return; /* the address is where a call returns to: the place is the call's */
 };
 
 /*
- * A process, as the image reads it. One that executes another program is another: it has another
- * number in the session.
+ * A process that runs. One that executes another program is another: it has another number in the
+ * session.
  */
-struct seen {
+struct living {
 	uint32_t number;
 	struct fact_process process;
-	struct image *image;
-	struct known **places; /* by address, then by is_return, then by `then` */
-	size_t place_count, place_room;
+	struct image *image; /* NULL: modules came */
 };
 
 struct watch_wheres {
-	struct wm_session *session;	   /* NULL: */
-	const struct trace_reader *reader; /* it is of a trace */
+	struct images *images;	    /* of a trace; NULL: */
+	struct wm_session *session; /* it is of a session */
 	struct image_files *files;
-	struct seen **all;
+	struct living *living;
 	size_t count, room;
+	struct known **places;
+	size_t place_count, place_room;
+	struct slots slots; /* of places */
 };
 
-static int wheres_new(struct watch_wheres **out)
+int watch_wheres_new(struct watch_wheres **out, struct wm_session *session)
 {
 	struct watch_wheres *wheres = *out = calloc(1, sizeof(*wheres));
 
-	return wheres ? image_files_open(&wheres->files, "") : -ENOMEM;
+	if (!wheres)
+		return -ENOMEM;
+	wheres->session = session;
+	return image_files_open(&wheres->files, "");
 }
 
-int watch_wheres_new(struct watch_wheres **wheres, struct wm_session *session)
+int watch_wheres_read(struct watch_wheres **wheres, struct images *images)
 {
-	int err = wheres_new(wheres);
-
-	if (!err)
-		(*wheres)->session = session;
-	return err;
-}
-
-int watch_wheres_read(struct watch_wheres **wheres, const struct trace_reader *reader)
-{
-	int err = wheres_new(wheres);
-
-	if (!err)
-		(*wheres)->reader = reader;
-	return err;
-}
-
-static void seen_free(struct seen *seen)
-{
-	image_close(seen->image);
-	for (size_t i = 0; i < seen->process.module_count; i++) {
-		free(seen->process.modules[i].path);
-		free(seen->process.modules[i].build_id);
-	}
-	free(seen->process.modules);
-	for (size_t i = 0; i < seen->place_count; i++) {
-		spot_release(&seen->places[i]->where.spot);
-		free(seen->places[i]);
-	}
-	free(seen->places);
-	free(seen);
+	*wheres = calloc(1, sizeof(**wheres));
+	if (!*wheres)
+		return -ENOMEM;
+	(*wheres)->images = images;
+	return 0;
 }
 
 void watch_wheres_free(struct watch_wheres *wheres)
 {
 	if (!wheres)
 		return;
-	for (size_t i = 0; i < wheres->count; i++)
-		seen_free(wheres->all[i]);
-	free(wheres->all);
+	for (size_t i = 0; i < wheres->count; i++) {
+		image_close(wheres->living[i].image);
+		fact_modules_release(&wheres->living[i].process);
+	}
+	for (size_t i = 0; i < wheres->place_count; i++) {
+		spot_release(&wheres->places[i]->where.spot);
+		free(wheres->places[i]);
+	}
+	free(wheres->living);
+	free(wheres->places);
+	free(wheres->slots.all);
 	image_files_close(wheres->files);
 	free(wheres);
 }
 
 /* ---- processes ---- */
-
-static char *hex_of(const uint8_t *bytes, size_t count)
-{
-	char *text = malloc(2 * count + 1);
-
-	for (size_t i = 0; text && i < count; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-	return text;
-}
-
-static int module_take(struct fact_process *to, const struct process_module *from)
-{
-	struct fact_module *module;
-
-	if (array_grow(&to->modules, &to->module_room, to->module_count + 1, sizeof(*to->modules)))
-		return -ENOMEM;
-	module = &to->modules[to->module_count++];
-	*module = (struct fact_module){ .base = from->about.base,
-					.ns = from->ns,
-					.gone = from->about.gone };
-	module->path = strdup(from->path);
-	if (from->about.build_id_bytes)
-		module->build_id = hex_of(from->about.build_id, from->about.build_id_bytes);
-	return module->path && !from->about.build_id_bytes == !module->build_id ? 0 : -ENOMEM;
-}
 
 static const struct process *process_of(const struct wm_session *session, uint32_t number)
 {
@@ -126,103 +89,55 @@ static const struct process *process_of(const struct wm_session *session, uint32
 	return process;
 }
 
-/* Make the image again if modules came since. */
-static int seen_refresh(struct watch_wheres *wheres, struct seen *seen,
-			const struct process *process)
+/* The image of one that runs, made again if modules came since. NULL: no memory. */
+static struct image *living_image(struct watch_wheres *wheres, uint32_t number)
 {
-	if (seen->image && (!process || process->module_count == seen->process.module_count))
-		return 0;
-	image_close(seen->image);
-	seen->image = NULL;
-	for (size_t i = seen->process.module_count; process && i < process->module_count; i++)
-		if (module_take(&seen->process, &process->modules[i]))
-			return -ENOMEM;
-	return image_open(&seen->image, &seen->process,
-			  &(struct image_options){ .files = wheres->files });
-}
+	const struct process *process = process_of(wheres->session, number);
+	struct fact_process *known;
+	struct living *living;
+	size_t at = wheres->count;
 
-/* Read the process's modules from the trace; a process that the trace lacks has none. */
-static int seen_read(struct watch_wheres *wheres, struct seen *seen)
-{
-	const struct facts *meta = &wheres->reader->meta;
-	const struct fact_process *process = seen->number < meta->process_count
-						     ? &meta->processes[seen->number]
-						     : &seen->process;
-
-	return seen->image ? 0
-			   : image_open(&seen->image, process,
-					&(struct image_options){ .files = wheres->files,
-								 .trace = wheres->reader });
-}
-
-static struct seen *seen_of(struct watch_wheres *wheres, uint32_t number)
-{
-	struct seen *seen = NULL;
-	int err;
-
-	for (size_t i = wheres->count; i-- && !seen;)
-		if (wheres->all[i]->number == number)
-			seen = wheres->all[i];
-	if (!seen) {
-		seen = calloc(1, sizeof(*seen));
-		if (!seen || array_grow(&wheres->all, &wheres->room, wheres->count + 1,
-					sizeof(struct seen *))) {
-			free(seen);
+	while (at && wheres->living[at - 1].number != number)
+		at--;
+	if (!at) {
+		if (array_grow(&wheres->living, &wheres->room, wheres->count + 1, sizeof(*living)))
 			return NULL;
-		}
-		wheres->all[wheres->count++] = seen;
-		seen->number = number;
+		wheres->living[wheres->count] = (struct living){ .number = number };
+		at = ++wheres->count;
 	}
-	err = wheres->reader ? seen_read(wheres, seen)
-			     : seen_refresh(wheres, seen, process_of(wheres->session, number));
-	return err ? NULL : seen;
+	living = &wheres->living[at - 1];
+	known = &living->process;
+	if (living->image && (!process || process->module_count == known->module_count))
+		return living->image;
+	image_close(living->image);
+	living->image = NULL;
+	for (size_t i = known->module_count; process && i < process->module_count; i++) {
+		const struct process_module *from = &process->modules[i];
+		const struct fact_module about = { .base = from->about.base,
+						   .ns = from->ns,
+						   .gone = from->about.gone };
+
+		if (fact_module_add(known, &about, from->path, from->about.build_id,
+				    from->about.build_id_bytes))
+			return NULL;
+	}
+	(void)image_open(&living->image, known, &(struct image_options){ .files = wheres->files });
+	return living->image;
 }
 
 /* ---- places ---- */
 
-/* Whose addresses are asked for, and of when. */
-struct asked {
-	uint32_t process;
-	uint64_t ns; /* the time, by the wall clock */
-};
-
-static int known_compare(const struct known *known, uint64_t address, int is_return, uint32_t then)
+static struct known *known_new(struct image *image, const struct known *like)
 {
-	if (known->where.address != address)
-		return known->where.address < address ? -1 : 1;
-	if (known->is_return != is_return)
-		return known->is_return - is_return;
-	return (known->then > then) - (known->then < then);
-}
-
-/* Where a place is, or would be. */
-static size_t place_index(const struct seen *seen, uint64_t address, int is_return, uint32_t then)
-{
-	size_t low = 0, high = seen->place_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (known_compare(seen->places[middle], address, is_return, then) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static struct known *known_new(struct image *image, uint64_t address, int is_return, uint32_t then)
-{
-	struct known *known = calloc(1, sizeof(*known));
+	struct known *known = malloc(sizeof(*known));
+	uint64_t is_return = (uint64_t)like->is_return;
 
 	if (!known)
 		return NULL;
-	known->where.address = address;
-	known->is_return = is_return;
-	known->then = then;
-	known->where.is_restorer = spot_is_restorer(image, address);
-	if (!spot_find(&known->where.spot, image, address - (uint64_t)is_return)) {
-		known->where.spot.offset += (uint64_t)is_return;
+	*known = *like;
+	known->where.is_restorer = spot_is_restorer(image, like->where.address);
+	if (!spot_find(&known->where.spot, image, like->where.address - is_return)) {
+		known->where.spot.offset += is_return;
 		return known;
 	}
 	spot_release(&known->where.spot);
@@ -230,38 +145,44 @@ static struct known *known_new(struct image *image, uint64_t address, int is_ret
 	return NULL;
 }
 
-static const struct where *where_of(struct watch_wheres *wheres, const struct asked *asked,
+static int is_same(const struct known *a, const struct known *b)
+{
+	return a->where.address == b->where.address && a->is_return == b->is_return &&
+	       a->process == b->process && a->then == b->then;
+}
+
+static const struct where *where_of(struct watch_wheres *wheres, uint32_t process, uint64_t ns,
 				    uint64_t address, int is_return)
 {
-	struct seen *seen = seen_of(wheres, asked->process);
-	struct image *image;
+	struct known like = { .where.address = address,
+			      .process = process,
+			      .is_return = is_return };
+	struct image *image = wheres->images ? images_get(wheres->images, process)
+					     : living_image(wheres, process);
+	uint32_t hash, number;
 	struct known *known;
-	uint32_t then;
-	size_t at;
 
-	image = seen ? image_then(seen->image, asked->ns, &then) : NULL;
-	if (!image)
-		return NULL;
-	at = place_index(seen, address, is_return, then);
-	if (at < seen->place_count && !known_compare(seen->places[at], address, is_return, then))
-		return &seen->places[at]->where;
-	if (array_grow(&seen->places, &seen->place_room, seen->place_count + 1,
+	image = image ? image_then(image, ns, &like.then) : NULL;
+	if (!image || slots_fit(&wheres->slots) ||
+	    array_grow(&wheres->places, &wheres->place_room, wheres->place_count + 1,
 		       sizeof(struct known *)))
 		return NULL;
-	known = known_new(image, address, is_return, then);
+	hash = slots_hash(address ^ (uint64_t)process << 40 ^ (uint64_t)like.then << 20);
+	for (uint64_t at = hash; slots_next(&wheres->slots, hash, &at, &number);)
+		if (is_same(wheres->places[number], &like))
+			return &wheres->places[number]->where;
+	known = known_new(image, &like);
 	if (!known)
 		return NULL;
-	memmove(seen->places + at + 1, seen->places + at,
-		(seen->place_count - at) * sizeof(struct known *));
-	seen->places[at] = known;
-	seen->place_count++;
+	slots_add(&wheres->slots, hash, (uint32_t)wheres->place_count);
+	wheres->places[wheres->place_count++] = known;
 	return &known->where;
 }
 
 const struct where *watch_where_at(struct watch_wheres *wheres, uint32_t process, uint64_t ns,
 				   uint64_t address)
 {
-	return where_of(wheres, &(struct asked){ process, ns }, address, 0);
+	return where_of(wheres, process, ns, address, 0);
 }
 
 /* A hit's addresses, by the names of its event's fields (abi/watch.h). */
@@ -279,10 +200,10 @@ static void address_take(struct addresses *to, const char *name, uint64_t value)
 }
 
 /* The places up to the first 0. */
-static int make(struct watch_wheres *wheres, const struct asked *asked, const struct addresses *of,
-		struct where_backtrace *backtrace)
+static int make(struct watch_wheres *wheres, uint32_t process, uint64_t ns,
+		const struct addresses *of, struct where_backtrace *backtrace)
 {
-	const struct where *frame = where_of(wheres, asked, of->ip, 0);
+	const struct where *frame = where_of(wheres, process, ns, of->ip, 0);
 
 	backtrace->count = 0;
 	for (unsigned int i = 0;; i++) {
@@ -292,7 +213,7 @@ static int make(struct watch_wheres *wheres, const struct asked *asked, const st
 		if (i == of->count || !of->callers[i])
 			return 0;
 		/* a signal comes between two instructions: there is no call before */
-		frame = where_of(wheres, asked, of->callers[i], !frame->is_restorer);
+		frame = where_of(wheres, process, ns, of->callers[i], !frame->is_restorer);
 	}
 }
 
@@ -304,7 +225,7 @@ int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
 	for (uint32_t i = 0; i < event->field_count; i++)
 		if (event->fields[i].type == WM_TYPE_PTR)
 			address_take(&addresses, event->fields[i].name, event->fields[i].value.u);
-	return make(wheres, &(struct asked){ process, event->realtime_ns }, &addresses, backtrace);
+	return make(wheres, process, event->realtime_ns, &addresses, backtrace);
 }
 
 int watch_backtrace_has(const struct trace_class *class)

@@ -36,7 +36,7 @@ int watch_wheres_new(struct watch_wheres **wheres, struct wm_session *session);
 void watch_wheres_free(struct watch_wheres *wheres);
 
 /* The same of a trace, whose processes have the numbers of its facts. */
-int watch_wheres_read(struct watch_wheres **wheres, const struct trace_reader *reader);
+int watch_wheres_read(struct watch_wheres **wheres, struct images *images);
 
 /*
  * The places of a hit's `ip` and callers, in a process by its number in the session. They are valid

@@ -146,13 +146,17 @@ static void read_all(struct trace_reader *reader, struct trails *trails)
 /* Samples of any instruction at any time: their callers are those of the trail. */
 static void find_callers(struct trace_reader *reader)
 {
-	const struct samples_options options = { .image.root = "/nonexistent" };
+	const struct image_options files = { .root = "/nonexistent" };
+	const struct samples_options options = { 0 };
 	uint64_t seed = 2, ns = reader_begin_ns(reader);
 	struct samples_trail trail = { 0 };
-	struct samples samples;
+	struct samples samples = { 0 };
+	struct images images;
 	uint32_t thread;
-	int err = samples_open(&samples, reader, &options);
+	int err = images_open(&images, reader, &files);
 
+	if (!err)
+		err = samples_open(&samples, &images, &options);
 	if (!err)
 		err = samples_thread_find(&samples, SAMPLE_TRAIL_PID, TID, ns, &thread);
 	if (!err)
@@ -171,6 +175,7 @@ static void find_callers(struct trace_reader *reader)
 	}
 	samples_trail_release(&trail);
 	samples_close(&samples);
+	images_close(&images);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)

@@ -117,6 +117,44 @@ void image_close(struct image *image)
 	free(image);
 }
 
+/* ---- of a trace ---- */
+
+int images_open(struct images *images, struct trace_reader *reader,
+		const struct image_options *options)
+{
+	*images = (struct images){ .reader = reader };
+	if (options)
+		images->options = *options;
+	images->options.trace = reader;
+	images->all = calloc(reader->meta.process_count + 1ul, sizeof(struct image *));
+	if (!images->all)
+		return -ENOMEM;
+	return image_files_open(&images->options.files,
+				images->options.root ? images->options.root : "");
+}
+
+void images_close(struct images *images)
+{
+	for (uint32_t i = 0; images->all && i <= images->reader->meta.process_count; i++)
+		image_close(images->all[i]);
+	free(images->all);
+	image_files_close(images->options.files);
+	*images = (struct images){ 0 };
+}
+
+struct image *images_get(struct images *images, uint32_t process)
+{
+	static const struct fact_process unknown;
+	const struct facts *meta = &images->reader->meta;
+	uint32_t at = process < meta->process_count ? process : meta->process_count;
+
+	if (!images->all[at])
+		(void)image_open(&images->all[at],
+				 at < meta->process_count ? &meta->processes[at] : &unknown,
+				 &images->options);
+	return images->all[at];
+}
+
 /* ---- places ---- */
 
 static struct image_mapped *module_at(struct image *image, uint64_t address)

@@ -73,6 +73,24 @@ int image_open(struct image **image, const struct fact_process *process,
 void image_close(struct image *image);
 
 /*
+ * The images of a trace's processes, whose files are each read once; image_options's `files` and
+ * `trace` are its own.
+ */
+struct images {
+	struct trace_reader *reader; /* must live longer */
+	struct image_options options;
+	struct image **all; /* by process, and one of all others; NULL: not asked for */
+};
+
+/* 0 or -ENOMEM; `options` may be NULL. Close in any case, also what is zeroed. */
+int images_open(struct images *images, struct trace_reader *reader,
+		const struct image_options *options);
+void images_close(struct images *images);
+
+/* That of a process, by its number; one that the trace lacks has no modules. NULL: no memory. */
+struct image *images_get(struct images *images, uint32_t process);
+
+/*
  * The image in the era in which blocks of a table of that process ran; `table` NULL: of all the
  * time. Closed with the image that was opened. Asked again it is cheap. NULL: no memory.
  */

@@ -13,11 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct samples_process {
-	struct image *image; /* NULL: not asked for yet */
-	struct functions functions;
-};
-
 struct samples_frame {
 	uint64_t address;
 	const struct image *image; /* of its process, then */
@@ -101,37 +96,35 @@ size_t samples_events(const struct trace_reader *reader, const char *glob, const
 	return count;
 }
 
-int samples_open(struct samples *samples, struct trace_reader *reader,
+int samples_open(struct samples *samples, struct images *images,
 		 const struct samples_options *options)
 {
+	struct trace_reader *reader = images->reader;
 	uint32_t count = reader->meta.process_count;
 	int err;
 
-	*samples = (struct samples){ .reader = reader, .options = *options, .kernel = count };
+	*samples = (struct samples){
+		.images = images, .reader = reader, .options = *options, .kernel = count
+	};
 	for (uint32_t i = 0; i < count; i++)
 		if (reader->meta.processes[i].is_kernel)
 			samples->kernel = i;
-	samples->processes = calloc((size_t)count + 1, sizeof(*samples->processes));
+	samples->functions = calloc((size_t)count + 1, sizeof(*samples->functions));
 	samples->tids = calloc(SAMPLES_TID_SLOTS, sizeof(*samples->tids));
-	err = image_files_open(&samples->files, options->image.root ? options->image.root : "");
-	if (!err)
-		err = stacks_init(&samples->stacks);
+	err = stacks_init(&samples->stacks);
 	if (!err)
 		err = thread_names_read(&samples->names, reader);
 	if (!err)
 		err = process_numbers_make(&samples->numbers, reader);
-	return samples->processes && samples->tids ? err : -ENOMEM;
+	return samples->functions && samples->tids ? err : -ENOMEM;
 }
 
 void samples_close(struct samples *samples)
 {
-	for (uint32_t i = 0; samples->processes && i <= samples->reader->meta.process_count; i++) {
-		functions_close(&samples->processes[i].functions);
-		image_close(samples->processes[i].image);
-	}
-	image_files_close(samples->files);
+	for (uint32_t i = 0; samples->functions && i <= samples->reader->meta.process_count; i++)
+		functions_close(&samples->functions[i]);
 	stacks_release(&samples->stacks);
-	free(samples->processes);
+	free(samples->functions);
 	free(samples->events);
 	free(samples->threads);
 	free(samples->sums);
@@ -475,43 +468,18 @@ int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uin
 
 /* ---- functions ---- */
 
-/* The image of a sum's process. NULL: no memory. */
-static struct image *samples_image(struct samples *samples, uint32_t process)
-{
-	static const struct fact_process unknown;
-	struct image_options options = samples->options.image;
-	const struct facts *meta = &samples->reader->meta;
-	uint32_t at = process < meta->process_count ? process : meta->process_count;
-	struct samples_process *of = &samples->processes[at];
-
-	options.files = samples->files;
-	options.trace = at < meta->process_count ? samples->reader : NULL;
-	if (!of->image &&
-	    image_open(&of->image, at < meta->process_count ? &meta->processes[at] : &unknown,
-		       &options))
-		return NULL;
-	return of->image;
-}
-
 size_t samples_function_count(const struct samples *samples, uint32_t process)
 {
-	return samples->processes[process].functions.count;
-}
-
-struct image *samples_image_known(const struct samples *samples, uint32_t process)
-{
-	return samples->processes ? samples->processes[process].image : NULL;
+	return samples->functions[process].count;
 }
 
 /* The functions of a process. NULL: no memory. */
 static struct functions *samples_functions(struct samples *samples, uint32_t process)
 {
-	struct image *image = samples_image(samples, process);
-	struct samples_process *of = &samples->processes[process];
+	struct image *image = images_get(samples->images, process);
+	struct functions *of = &samples->functions[process];
 
-	return image && (of->functions.image || !functions_open(&of->functions, image))
-		       ? &of->functions
-		       : NULL;
+	return image && (of->image || !functions_open(of, image)) ? of : NULL;
 }
 
 /*
@@ -551,7 +519,7 @@ static const struct function *samples_function(struct samples *samples, uint32_t
 	if (process > samples->reader->meta.process_count)
 		process = samples->reader->meta.process_count;
 	*whose = process;
-	image = samples_image(samples, process);
+	image = images_get(samples->images, process);
 	image = image ? image_then(image, ns, NULL) : NULL;
 	if (!image || slots_fit(&samples->frame_slots) ||
 	    array_grow(&samples->frames, &samples->frame_room, samples->frame_count + 1,

@@ -29,7 +29,6 @@ struct samples_options {
 	int wants_trails;
 	/* progress callback; may be NULL */
 	void (*beat)(const char *what, uint64_t done, uint64_t all);
-	struct image_options image;
 };
 
 struct samples_event {
@@ -63,7 +62,8 @@ struct samples_sum {
 struct samples {
 	struct pass_observer observer; /* after samples_observe() */
 	struct samples_reading *reading;
-	struct trace_reader *reader;
+	struct images *images;
+	struct trace_reader *reader; /* theirs */
 	struct samples_options options;
 	struct samples_event *events;
 	size_t event_count, event_room;
@@ -72,10 +72,9 @@ struct samples {
 	struct samples_sum *sums;
 	size_t sum_count, sum_room;
 	struct stacks stacks;
-	struct image_files *files;
-	struct samples_process *processes; /* by number; one more, for those that are unknown */
-	uint32_t kernel;		   /* its process number */
-	struct samples_frame *frames;	   /* functions by address */
+	struct functions *functions;  /* by process number; one more, for those that are unknown */
+	uint32_t kernel;	      /* its process number */
+	struct samples_frame *frames; /* functions by address */
 	size_t frame_count, frame_room;
 	struct slots frame_slots, slots; /* of frames, and of sums */
 	struct thread_names names;
@@ -93,8 +92,8 @@ int samples_are_in(const struct trace_reader *reader);
 size_t samples_events(const struct trace_reader *reader, const char *glob, const char **names,
 		      size_t most);
 
-/* The reader must live longer. 0 or -ENOMEM. Close in any case. */
-int samples_open(struct samples *samples, struct trace_reader *reader,
+/* The images must live longer. 0 or -ENOMEM. Close in any case, also what is zeroed. */
+int samples_open(struct samples *samples, struct images *images,
 		 const struct samples_options *options);
 void samples_close(struct samples *samples);
 
@@ -115,9 +114,6 @@ int samples_observe(struct samples *samples, int (*take)(const struct samples_on
 /* The same, and a pass for it alone, whose result is returned. */
 int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
 		 void *data);
-
-/* The same if an address in it was asked for; NULL: none was. */
-struct image *samples_image_known(const struct samples *samples, uint32_t process);
 
 /* How many functions of a process there are, numbered from 0 on. */
 size_t samples_function_count(const struct samples *samples, uint32_t process);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static struct trace_reader *reader;
+static struct images images;
 static struct samples samples;
 
 static void begin(void)
@@ -16,19 +17,31 @@ static void begin(void)
 	sampled_make();
 }
 
-static void end(void)
+static void close_all(void)
 {
 	samples_close(&samples);
+	images_close(&images);
 	trace_reader_close(reader);
+}
+
+static void end(void)
+{
+	close_all();
 	sampled_remove();
 }
 
 TestSuite(samples, .init = begin, .fini = end);
 
-static void open_and_read(const struct samples_options *options)
+static void open_all(const struct samples_options *options)
 {
 	cr_assert_eq(trace_reader_open(&reader, sampled_dir), 0);
-	cr_assert_eq(samples_open(&samples, reader, options), 0);
+	cr_assert_eq(images_open(&images, reader, NULL), 0);
+	cr_assert_eq(samples_open(&samples, &images, options), 0);
+}
+
+static void open_and_read(const struct samples_options *options)
+{
+	open_all(options);
 	cr_assert_eq(samples_read(&samples, NULL, NULL), 0);
 }
 
@@ -123,13 +136,11 @@ Test(samples, only_what_is_wanted_is_read)
 {
 	open_and_read(&(struct samples_options){ .event = "cpu-*" });
 	cr_expect_eq(samples.event_count, 1);
-	samples_close(&samples);
-	trace_reader_close(reader);
+	close_all();
 	open_and_read(&(struct samples_options){ .pid = 99 });
 	cr_assert_eq(samples.event_count, 1);
 	cr_expect_eq(samples.events[0].count, 1);
-	samples_close(&samples);
-	trace_reader_close(reader);
+	close_all();
 	open_and_read(&(struct samples_options){ .tid = 1 });
 	cr_expect_eq(samples.event_count, 0);
 }
@@ -147,9 +158,8 @@ Test(samples, callback_sees_each_in_order_and_may_end_it)
 {
 	uint64_t last_ns = 0;
 
-	cr_assert_eq(trace_reader_open(&reader, sampled_dir), 0);
+	open_all(&(struct samples_options){ 0 });
 	cr_expect_eq(samples_are_in(reader), 1);
-	cr_assert_eq(samples_open(&samples, reader, &(struct samples_options){ 0 }), 0);
 	cr_expect_eq(samples_read(&samples, count_up, &last_ns), 7);
 }
 
@@ -164,10 +174,7 @@ static void export_by(int (*write)(struct export_samples *export), int is_counte
 	FILE *file = tmpfile();
 	size_t got;
 
-	cr_assert_eq(trace_reader_open(&reader, sampled_dir), 0);
-	cr_assert_eq(samples_open(&samples, reader,
-				  &(struct samples_options){ .event = "sample:cpu-clock" }),
-		     0);
+	open_all(&(struct samples_options){ .event = "sample:cpu-clock" });
 	out_init(&out, fileno(file));
 	cr_assert_eq(write(&export), 0);
 	cr_assert_eq(out_flush(&out), 0);

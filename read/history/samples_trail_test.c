@@ -22,6 +22,7 @@
 static struct sample_trail made_trail;
 static struct sample packet;
 static struct trace_reader *reader;
+static struct images images;
 static struct samples samples;
 static int kernel;
 
@@ -172,6 +173,7 @@ static void begin(void)
 static void end(void)
 {
 	samples_close(&samples);
+	images_close(&images);
 	trace_reader_close(reader);
 	sample_trail_remove(&made_trail);
 }
@@ -215,7 +217,8 @@ static void read_samples(int wants_trails)
 {
 	const struct samples_options options = { .wants_trails = wants_trails };
 
-	cr_assert_eq(samples_open(&samples, reader, &options), 0);
+	cr_assert_eq(images_open(&images, reader, NULL), 0);
+	cr_assert_eq(samples_open(&samples, &images, &options), 0);
 	cr_assert_eq(samples_read(&samples, NULL, NULL), 0);
 }
 

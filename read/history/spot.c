@@ -67,10 +67,11 @@ static void fill(struct spot *spot, struct texts *texts, const struct image_plac
 	spot->module = words_add(texts, place->module ? place->module->name : NULL);
 	for (size_t i = 0; i <= last; i++) {
 		struct spot_frame *frame = &spot->frames[i];
-		const char *function = i == last ? place->function : inlined[i].name;
+		const char *function = i == last ? NULL : inlined[i].name;
+		const char *linkage = i == last ? place->linkage : inlined[i].linkage;
 
-		if (i < last && inlined[i].linkage) {
-			code_name_text(inlined[i].linkage, 0, name, sizeof(name));
+		if (linkage) {
+			code_name_text(linkage, 0, name, sizeof(name));
 			function = name;
 		}
 		frame->function = words_add(texts, function && *function ? function : NULL);
