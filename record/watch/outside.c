@@ -4,7 +4,6 @@
 #include "abi/watch.h"
 #include "arch/access_decode.h"
 #include "arch/perf_registers.h"
-#include "base/array.h"
 #include "base/elf.h"
 #include "record/drain/own_store.h"
 #include "record/drain/watermark.h"
@@ -57,8 +56,6 @@ struct outside {
 	uint64_t last_ns;	    /* of the last hit */
 	uint64_t lost;		    /* hits that the store counts as lost */
 	uint64_t followed_ns;	    /* when perf_object_follow() last looked for new CPUs */
-	struct loaded_id *reported; /* modules that the trace has */
-	size_t told_count, told_room;
 	struct perf_object *object; /* while armed; owned by watching.c, as is the table */
 	struct watch_table *table;
 	struct outside_watch all[EVENT_SOURCES_MAX];
@@ -493,7 +490,6 @@ void outside_free(struct process *process)
 	entry_kill(&outside->entry);
 	own_store_free(outside->store);
 	outside_code_free(outside->code);
-	free(outside->reported);
 	free(outside);
 	process->outside = NULL;
 }
@@ -609,41 +605,6 @@ int outside_armed(struct process *process, struct perf_object *object, struct wa
 
 /* ---- hits ---- */
 
-static int is_told(const struct outside *outside, const struct loaded *loaded)
-{
-	for (size_t i = 0; i < outside->told_count; i++)
-		if (loaded_id_is(&outside->reported[i], &loaded->id))
-			return 1;
-	return 0;
-}
-
-/* Add new modules to the trace. */
-static int tell_modules(struct wm_session *session, struct process *process)
-{
-	struct outside *outside = process->outside;
-	const struct loaded_list *list = outside_code_modules(outside->code);
-	int err = 0;
-
-	for (size_t i = 0; i < list->count && !err; i++) {
-		const struct loaded *loaded = &list->all[i];
-		const struct code_file *file = loaded->module ? loaded->module->file : NULL;
-		struct control_module module = { .base = loaded->base };
-
-		if (is_told(outside, loaded))
-			continue;
-		if (array_grow(&outside->reported, &outside->told_room, outside->told_count + 1,
-			       sizeof(*outside->reported)))
-			return -ENOMEM;
-		outside->reported[outside->told_count++] = loaded->id;
-		if (file && file->build_id_bytes <= sizeof(module.build_id)) {
-			module.build_id_bytes = (uint8_t)file->build_id_bytes;
-			memcpy(module.build_id, file->build_id, file->build_id_bytes);
-		}
-		err = process_module(session, process, &module, loaded->path);
-	}
-	return err;
-}
-
 static uint64_t taken(const struct outside *outside)
 {
 	uint64_t count = 0;
@@ -676,7 +637,7 @@ static void process_hits_take(struct wm_session *session, struct process *proces
 	outside->session = session;
 	outside->process = process;
 	outside_code_round(outside->code);
-	err = tell_modules(session, process);
+	err = watching_tell_modules(session, process, outside_code_modules(outside->code));
 	if (err && !session->trace_error && session->writer)
 		session->trace_error = err;
 	perf_object_drain(outside->object, is_last, outside_take, outside);

@@ -355,6 +355,7 @@ void watch_finding_close(struct finding *finding)
 	loaded_release(&finding->list);
 }
 
+/* Whether it is the last that was told of at that place. */
 static int is_told(const struct process *process, const struct loaded *loaded)
 {
 	int is = 0;
@@ -369,23 +370,20 @@ static int is_told(const struct process *process, const struct loaded *loaded)
 	return is;
 }
 
-int watch_finding_tell_modules(const struct finding *finding)
+int watching_tell_modules(struct wm_session *session, struct process *process,
+			  const struct loaded_list *list)
 {
-	struct process *process = finding->process;
 	int err = 0;
 
-	for (size_t i = 0; i < finding->list.count && !err; i++) {
-		const struct loaded *loaded = &finding->list.all[i];
-		const struct code_file *file = loaded->module ? loaded->module->file : NULL;
-		struct control_module module = { .base = loaded->base };
+	for (size_t i = 0; i < list->count && !err; i++) {
+		const struct loaded *loaded = &list->all[i];
+		struct control_module module = {
+			.base = loaded->base, .build_id_bytes = (uint8_t)loaded->id.build_id_bytes
+		};
 
-		if (is_told(process, loaded))
-			continue;
-		if (file && file->build_id_bytes <= sizeof(module.build_id)) {
-			module.build_id_bytes = (uint8_t)file->build_id_bytes;
-			memcpy(module.build_id, file->build_id, file->build_id_bytes);
-		}
-		err = process_module(finding->session, process, &module, loaded->path);
+		memcpy(module.build_id, loaded->id.build_id, sizeof(module.build_id));
+		if (!is_told(process, loaded))
+			err = process_module(session, process, &module, loaded->path);
 	}
 	return err;
 }

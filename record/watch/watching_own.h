@@ -87,11 +87,11 @@ int watch_finding_open(struct finding *finding);
 void watch_finding_close(struct finding *finding);
 
 /*
- * Give the session the modules that were loaded before the agent began to report them, since a
- * store may come from any of them. Skips those that it has. Call it between open and close. Returns
- * 0 or an error.
+ * Give the session the modules that no agent reports, as those loaded before it began to, since a
+ * store may come from any of them. Skips those that it has. 0 or an error.
  */
-int watch_finding_tell_modules(const struct finding *finding);
+int watching_tell_modules(struct wm_session *session, struct process *process,
+			  const struct loaded_list *list);
 
 /*
  * watch_finding_open(), then make requests for all wanted specs. 0 or an error, with the session's
