@@ -5,7 +5,8 @@
 #include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/json.h"
+#include "cli/tables.h"
+#include "read/rows/render.h"
 #include "trace/compress.h"
 
 #include <signal.h>
@@ -40,24 +41,31 @@ static int change(const char *dir, int decompress, struct trace_packing *packing
 	return decompress ? trace_decompress(dir, packing) : trace_compress(dir, packing);
 }
 
+static const struct row_column columns[] = {
+	{ "trace", ROW_TEXT, ROW_PLAIN, 0, "the folder" },
+	{ "streams", ROW_U64, ROW_COUNT, 0, "that were packed or unpacked" },
+	{ "before", ROW_U64, ROW_BYTES, 0, "their size" },
+	{ "after", ROW_U64, ROW_BYTES, 0, "their size" },
+	{ "damaged", ROW_U64, ROW_COUNT, 0, "files that were left as they are" },
+};
+const struct row_table packing_table = ROW_TABLE("packing", "What waymark compress --json prints.",
+						 columns);
+
 static void say(const struct compress_options *options, const struct trace_packing *packing)
 {
 	char before[32], after[32];
 
 	if (options->json) {
 		static struct out out;
-		struct json json = { &out, 0 };
+		struct rows rows;
+		const struct row_value row[] = { row_text(options->dir), row_u64(packing->files),
+						 row_u64(packing->before), row_u64(packing->after),
+						 row_u64(packing->damaged) };
 
 		out_init(&out, STDOUT_FILENO);
-		json_open(&json, NULL, '{');
-		json_string(&json, "trace", options->dir);
-		json_number(&json, "streams", packing->files);
-		json_number(&json, "bytes_before", packing->before);
-		json_number(&json, "bytes_after", packing->after);
-		json_number(&json, "damaged", packing->damaged);
-		json_close(&json, '}');
-		out_char(&out, '\n');
-		out_flush(&out);
+		rows_begin(&rows, &out, ROWS_JSON);
+		rows_record(&rows, &packing_table, row);
+		(void)rows_end(&rows);
 	} else if (!packing->files) {
 		puts("nothing to do");
 	} else {

@@ -61,7 +61,7 @@ Test(compress_command, makes_what_the_others_read_as_before)
 	cr_assert_eq(run("report --repair %s"), 1);
 	expect("the trace is compressed");
 	cr_assert_eq(run("compress --decompress --json %s"), 0, "%s", printed);
-	expect("\"streams\":1,\"bytes_before\":");
+	expect("\"streams\":1,\"before_bytes\":");
 	expect("\"damaged\":0}");
 	cr_assert_eq(run("dump %s"), 0, "%s", printed);
 	cr_expect_str_eq(printed, before);

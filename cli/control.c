@@ -9,7 +9,8 @@
 #include "base/text_buffer.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/json.h"
+#include "cli/tables.h"
+#include "read/rows/render.h"
 #include "record/session/session.h"
 #include "record/spec/spec.h"
 #include "trace/folder.h"
@@ -241,22 +242,26 @@ static int hear(int fd, struct answer *answer)
 	return 0;
 }
 
-static void show_spec(struct json *json, int is_json, char *spec)
+static const struct row_column spec_columns[] = {
+	{ "spec", ROW_TEXT, ROW_PLAIN, 0, "that is recorded" },
+	{ "missing", ROW_TEXT, ROW_PLAIN, 0, "what of it is not; null: nothing" },
+};
+const struct row_table spec_table = ROW_TABLE("spec", "What waymark control lists.", spec_columns);
+
+static const struct row_column control_columns[] = {
+	{ "error", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "what failed; null: nothing" },
+};
+const struct row_table control_table = ROW_TABLE(
+	"control", "What waymark control --json begins with.", control_columns);
+
+static void show_spec(struct rows *rows, char *spec)
 {
 	char *missing = strchr(spec, '\t');
 
 	if (!missing)
 		return; /* no recorder's */
 	*missing++ = '\0';
-	if (is_json) {
-		json_open(json, NULL, '{');
-		json_string(json, "spec", spec);
-		json_words(json, "missing", *missing ? missing : NULL);
-		json_close(json, '}');
-		return;
-	}
-	complain_words_put(stdout, "%s%s%s", spec, *missing ? ": " : "", missing);
-	putchar('\n');
+	ROWS_PUT(rows, spec_columns, row_text(spec), row_words(missing));
 }
 
 static int complain_control(const char *where, int err, const struct answer *answer)
@@ -277,26 +282,23 @@ static int run(const char *where, const char *request, int is_json)
 {
 	static struct answer answer;
 	static struct out out;
-	struct json json = { &out, 0 };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	int err = ask(fd, where, request);
 	char *lines = answer.text;
+	struct row_value failed = row_null();
+	struct rows rows;
 
-	out_init(&out, STDOUT_FILENO);
-	json_open(&json, NULL, '{');
-	json_open(&json, "specs", '[');
 	err = err ? err : hear(fd, &answer);
+	if (err || answer.status)
+		failed = row_text(wm_error_text(err ? err : answer.status));
+	out_init(&out, STDOUT_FILENO);
+	rows_begin(&rows, &out, is_json ? ROWS_JSON : ROWS_TEXT);
+	rows_record(&rows, &control_table, &failed);
+	rows_open(&rows, &spec_table, &(struct rows_layout){ .is_bare = 1 });
 	while (!err && !answer.status && *lines)
-		show_spec(&json, is_json, strsep(&lines, "\n"));
-	json_close(&json, ']');
-	json_words(&json, "error",
-		   err		   ? wm_error_text(err)
-		   : answer.status ? wm_error_text(answer.status)
-				   : NULL);
-	json_close(&json, '}');
-	out_char(&out, '\n');
-	if (is_json)
-		out_flush(&out);
+		show_spec(&rows, strsep(&lines, "\n"));
+	rows_close(&rows);
+	(void)rows_end(&rows);
 	close(fd);
 	return err || answer.status ? complain_control(where, err, &answer) : CLI_FINE;
 }

@@ -73,8 +73,8 @@ static const struct row_column source_columns[] = {
 };
 const struct row_table source_table = ROW_TABLE(
 	"source", "Which of a source's lines, branches and functions ran.", source_columns);
-static const struct row_table all_table = ROW_TABLE("all", "The sum of all sources.",
-						    source_columns);
+const struct row_table coverage_all_table = ROW_TABLE("all", "The sum of all sources.",
+						      source_columns);
 
 static void put_source(struct rows *rows, const struct coverage_source *source, const char *name)
 {
@@ -108,7 +108,7 @@ int coverage_print(struct out *out, const struct coverage *coverage, int json)
 		put_source(&rows, &coverage->sources[i], coverage->sources[i].path);
 	if (json) {
 		rows_close(&rows);
-		rows_open(&rows, &all_table, NULL);
+		rows_open(&rows, &coverage_all_table, NULL);
 	}
 	snprintf(all, sizeof(all), "all %zu", coverage->count);
 	put_source(&rows, &sum, all);

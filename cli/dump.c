@@ -45,7 +45,7 @@ static const char usage[] =
 	"  -h, --help      this\n"
 	"\n"
 	"Under a hit of a watch are its functions and lines, the innermost first; with --json in\n"
-	"\"frames\". A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\".\n"
+	"\"frame\". A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\".\n"
 	"Events that were lost have a line where they are missing. Events that the kernel recorded have\n"
 	"their CPU before the name, as [3]; the thread is the one that they are about.\n";
 
@@ -161,14 +161,17 @@ static void put_frames(struct out *out, const struct merge_event *event,
 
 static void put_frames_json(struct out *out, const struct merge_event *event, void *data)
 {
-	struct json json = { out, 1 };
+	struct rows rows = { .out = out, .format = ROWS_JSON, .follows = 1 };
 	struct where_backtrace backtrace;
 	int err = watch_backtrace_read(data, event, &backtrace);
 
-	if (err)
+	if (err) {
 		out->error = err;
-	else
-		watch_frames_json(&backtrace, &json);
+		return;
+	}
+	rows_open(&rows, &frame_table, NULL);
+	watch_frames_put(&backtrace, row_null(), &rows);
+	rows_close(&rows);
 }
 
 /* ---- all ---- */

@@ -2,7 +2,6 @@
 #include "cli/export_perfetto.h"
 
 #include "cli/export_slices.h"
-#include "cli/json.h"
 #include "read/pass/format.h"
 #include "read/pass/summary.h"
 #include "trace/trail/event.h"
@@ -22,6 +21,11 @@ struct track {
 	uint32_t pid, tid;
 };
 
+struct json {
+	struct out *out;
+	int follows; /* the next member has one before it */
+};
+
 struct perfetto {
 	struct json json;
 	const struct trace_reader *reader;
@@ -31,6 +35,60 @@ struct perfetto {
 	uint64_t base_ns, last_ns;
 	uint32_t tid, pid; /* 0: all */
 };
+
+/* ---- JSON: Perfetto's, and so none of rows ---- */
+
+/* A comma where a value came before, and the key. */
+static void json_begin(struct json *json, const char *key)
+{
+	if (json->follows)
+		out_char(json->out, ',');
+	json->follows = 1;
+	if (!key)
+		return;
+	out_char(json->out, '"');
+	out_text(json->out, key, strlen(key));
+	out_literal(json->out, "\":");
+}
+
+/* An object or an array, '{' or '['; its key is NULL in an array. */
+static void json_open(struct json *json, const char *key, char bracket)
+{
+	json_begin(json, key);
+	out_char(json->out, bracket);
+	json->follows = 0;
+}
+
+static void json_close(struct json *json, char bracket)
+{
+	out_char(json->out, bracket);
+	json->follows = 1;
+}
+
+/* The next event has a line of its own. */
+static void json_line(struct json *json)
+{
+	if (json->follows)
+		out_char(json->out, ',');
+	out_char(json->out, '\n');
+	json->follows = 0;
+}
+
+static void json_string(struct json *json, const char *key, const char *value)
+{
+	json_begin(json, key);
+	out_char(json->out, '"');
+	out_json(json->out, value, strlen(value));
+	out_char(json->out, '"');
+}
+
+static void json_number(struct json *json, const char *key, uint64_t value)
+{
+	json_begin(json, key);
+	out_u64(json->out, value);
+}
+
+/* ---- events ---- */
 
 static int is_wanted(const struct perfetto *perfetto, uint32_t pid, uint32_t tid)
 {

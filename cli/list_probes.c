@@ -32,7 +32,7 @@ static const struct row_column columns[] = {
 	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
 };
 const struct row_table place_table = ROW_TABLE(
-	"place", "A place in code that can be probed, or why not.", columns);
+	"probe", "A place in code that can be probed, or why not.", columns);
 
 static const char *kind_word(enum code_place_kind kind)
 {

@@ -257,14 +257,14 @@ static const struct row_column trail_columns[] = {
 	{ "unkept", ROW_U64, ROW_COUNT, 0, "further hits, up to which it was not" },
 	{ "words", ROW_U64, ROW_BYTES, 0, "that trail/soft/ wrote for the blocks" },
 };
-const struct row_table recorded_trail_table = ROW_TABLE("trail", "The trail of a recording.",
-							trail_columns);
+const struct row_table recorded_trail_table = ROW_TABLE("recorded_trail",
+							"The trail of a recording.", trail_columns);
 
 static const struct row_column end_columns[] = {
 	{ "status", ROW_U64, ROW_PLAIN, 0, "the exit status" },
 	{ "error", ROW_TEXT, ROW_PLAIN, 0, "why the recording failed; null: it did not" },
 };
-static const struct row_table end_table = ROW_TABLE(
+const struct row_table recording_end_table = ROW_TABLE(
 	"recording_end", "What waymark record --json ends with.", end_columns);
 
 static void trail_rows(const struct wm_session_status *status, const struct live *live)
@@ -316,7 +316,7 @@ int progress_json_end(int exit_status, const char *error)
 	const struct row_value end[] = { row_u64((uint64_t)exit_status), row_words(error) };
 	int err;
 
-	rows_record(&rows, &end_table, end);
+	rows_record(&rows, &recording_end_table, end);
 	err = rows_end(&rows);
 	if (err)
 		return err;

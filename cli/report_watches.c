@@ -103,7 +103,7 @@ void report_watches_release(struct report_watches *watches)
 }
 
 /* As `record` and `watch` print them. */
-static void watches_text(const struct report_watches *watches, struct rows *rows)
+static void counts_text(const struct report_watches *watches, struct rows *rows)
 {
 	char *text = NULL;
 	size_t bytes = 0;
@@ -118,10 +118,6 @@ static void watches_text(const struct report_watches *watches, struct rows *rows
 		watch_counts_text(&watches->all[i].watched, watches->all[i].unproven,
 				  "             ", to);
 	}
-	if (watches->writers && writers_hits(watches->writers)) {
-		fputc('\n', to);
-		writers_show(watches->writers, &(struct writers_view){ .rows = WRITERS_SHOWN }, to);
-	}
 	fclose(to);
 	out_text(rows->out, text, bytes);
 	free(text);
@@ -129,16 +125,14 @@ static void watches_text(const struct report_watches *watches, struct rows *rows
 
 void report_watches_print(const struct report_watches *watches, struct rows *rows)
 {
-	struct json json = { rows->out, 1 };
-
 	if (rows->format == ROWS_TEXT) {
-		watches_text(watches, rows);
-		return;
+		counts_text(watches, rows);
+	} else {
+		rows_open(rows, &watch_table, NULL);
+		for (size_t i = 0; i < watches->count; i++)
+			watch_row(rows, &watches->all[i].watched, watches->all[i].unproven);
+		rows_close(rows);
 	}
-	rows_open(rows, &watch_table, NULL);
-	for (size_t i = 0; i < watches->count; i++)
-		watch_row(rows, &watches->all[i].watched, watches->all[i].unproven);
-	rows_close(rows);
-	if (rows->format == ROWS_JSON && watches->writers)
-		writers_json(watches->writers, &json);
+	if (watches->writers)
+		writers_rows(watches->writers, 0, WRITERS_SHOWN, rows);
 }

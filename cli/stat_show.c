@@ -133,7 +133,7 @@ static const struct row_column count_columns[] = {
 	{ "error", ROW_DOUBLE, ROW_SHARE, 0, "with -r: the mean's standard error" },
 	{ "counted", ROW_DOUBLE, ROW_SHARE, 0, "the share of the time, where the count is scaled" },
 };
-const struct row_table count_table = ROW_TABLE("count", "What an event came to.", count_columns);
+const struct row_table count_table = ROW_TABLE("counted", "What an event came to.", count_columns);
 
 static const struct row_column counting_columns[] = {
 	{ "what", ROW_TEXT, ROW_PLAIN, 0, "is counted" },

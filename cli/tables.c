@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* All tables, for waymark-tables(7): `waymark --tables` prints its part TABLES. */
+/* All tables: `waymark help --tables` prints the part TABLES of waymark-tables(7). */
 #include "cli/cli.h"
 #include "cli/findings.h"
 #include "cli/flight.h"
 #include "cli/report.h"
 #include "cli/tables.h"
 #include "cli/trail.h"
+#include "cli/trail_crash.h"
+#include "cli/trail_event.h"
+#include "cli/trail_words.h"
 #include "cli/watch_counts.h"
+#include "cli/watch_writers.h"
 
 #include <stdio.h>
 
@@ -35,7 +39,27 @@ static const struct row_table *const tables[] = {
 	&report_unrecorded_table,
 	&report_damage_table,
 	&trail_function_table,
+	&trail_thread_table,
+	&trail_event_table,
+	&branch_table,
+	&instruction_table,
+	&block_table,
+	&block_next_table,
+	&block_code_table,
+	&enter_table,
+	&leave_table,
+	&source_line_table,
+	&jump_table,
+	&crash_table,
+	&register_table,
+	&crash_frame_table,
+	&argument_table,
 	&watch_table,
+	&writer_line_table,
+	&writer_table,
+	&hit_table,
+	&frame_table,
+	&watch_run_table,
 	&finding_table,
 	&flight_table,
 	&check_table,
@@ -56,7 +80,17 @@ static const struct row_table *const tables[] = {
 	&harmless_table,
 	&recording_table,
 	&recorded_trail_table,
+	&recording_end_table,
 	&source_table,
+	&coverage_all_table,
+	&packing_table,
+	&control_table,
+	&spec_table,
+	&top_table,
+	&top_event_table,
+	&top_span_table,
+	&top_function_table,
+	&top_thread_table,
 };
 
 static const char *type_words(const struct row_column *column)

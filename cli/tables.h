@@ -11,7 +11,12 @@ extern const struct row_table marker_table, site_table, place_table;		  /* list 
 extern const struct row_table countable_table, watchable_table;			  /* list */
 extern const struct row_table count_table, counting_table;			  /* stat */
 extern const struct row_table diff_table, pair_table, step_table, harmless_table; /* diff */
-extern const struct row_table recording_table, recorded_trail_table;		  /* record */
-extern const struct row_table source_table;					  /* coverage */
+extern const struct row_table recording_table, recorded_trail_table,
+	recording_end_table;						  /* record */
+extern const struct row_table source_table, coverage_all_table;		  /* coverage */
+extern const struct row_table packing_table;				  /* compress */
+extern const struct row_table spec_table, control_table;		  /* control */
+extern const struct row_table top_table, top_event_table, top_span_table; /* top */
+extern const struct row_table top_function_table, top_thread_table;	  /* top */
 
 #endif

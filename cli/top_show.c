@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_show.h"
 
-#include "base/out.h"
 #include "base/quantity.h"
+#include "cli/tables.h"
+#include "read/rows/render.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define COLUMNS_MIN 40u
 #define NAME_MIN 12u
-#define NAME_PLAIN 40u /* where there is no terminal: a longer name moves what is behind it */
 
 /* ---- words ---- */
 
@@ -33,162 +34,168 @@ static void put_name(struct text *text, const struct top_view *view, const char 
 		text_add(text, " ", 1);
 }
 
-static void put_time(struct text *text, double ns)
-{
-	static const char *const units[] = { "ns", "us", "ms", "s" };
-	unsigned int unit = 0;
-	char words[32];
-
-	while (ns >= 999.5 && unit < 3) {
-		ns /= 1000;
-		unit++;
-	}
-	snprintf(words, sizeof(words), "%.*f %s", unit && ns < 99.95 ? 1 : 0, ns, units[unit]);
-	text_format(text, " %9s", words);
-}
-
-static void put_count(struct text *text, double count, int width)
-{
-	char words[32];
-
-	if (count < 9.95 && count > 0)
-		snprintf(words, sizeof(words), "%.1f", count);
-	else
-		quantity_show_count((uint64_t)(count + 0.5), words, sizeof(words));
-	text_format(text, " %*s", width, words);
-}
-
-static double share(uint64_t part, uint64_t whole)
-{
-	return whole ? 100.0 * (double)part / (double)whole : 0;
-}
-
-static unsigned int name_width(const struct top_view *view, unsigned int others)
-{
-	if (!view->columns)
-		return NAME_PLAIN;
-	return view->columns > others + NAME_MIN ? view->columns - others : NAME_MIN;
-}
-
-static void put_head(struct text *text, const struct top_view *view, const char *name,
-		     unsigned int width, const char *others)
-{
-	char mark = TOP_MARK_HEAD;
-
-	text_add(text, &mark, 1);
-	put_name(text, view, name, width);
-	text_format(text, "%s\n", others);
-}
-
 /* ---- tables ---- */
 
-static void show_events(const struct top_view *view, struct text *text, size_t rows)
+static const struct row_column event_columns[] = {
+	{ "count", ROW_U64, ROW_COUNT, 0, "in the interval" },
+	{ "per_second", ROW_DOUBLE, ROW_PLAIN, 0, "likewise" },
+	{ "share", ROW_DOUBLE, ROW_SHARE, 0, "of all events; null: it is a count" },
+	{ "event", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT" },
+};
+const struct row_table top_event_table = ROW_TABLE(
+	"top_event", "How often each event came in an interval.", event_columns);
+
+static struct row_value share(uint64_t part, uint64_t whole)
 {
-	unsigned int width = name_width(view, 13 + 14 + 8);
-	uint64_t total = view->count->event_total;
-
-	put_head(text, view, "EVENT", width, "   PER SECOND         COUNT   SHARE");
-	for (size_t i = 0; i < rows && i < view->event_count; i++) {
-		const struct top_event *event = view->events[i];
-
-		put_name(text, view, event->name, width);
-		put_count(text, (double)event->count / view->seconds, 12);
-		put_count(text, (double)event->count, 13);
-		if (event->is_grown)
-			text_format(text, "       -\n");
-		else
-			text_format(text, "  %5.1f%%\n", share(event->count, total));
-	}
-	if (view->count->other_events) {
-		put_name(text, view, "(others)", width);
-		put_count(text, (double)view->count->other_events / view->seconds, 12);
-		put_count(text, (double)view->count->other_events, 13);
-		text_format(text, "  %5.1f%%\n", share(view->count->other_events, total));
-	}
+	return row_double(whole ? 100.0 * (double)part / (double)whole : 0);
 }
 
-static void show_spans(const struct top_view *view, struct text *text, size_t rows)
+static void put_event(const struct top_view *view, struct rows *rows, const char *name,
+		      uint64_t count, int is_grown)
 {
-	unsigned int width = name_width(view, 12 + 3 * 10 + 7);
+	ROWS_PUT(rows, event_columns, row_u64(count), row_double((double)count / view->seconds),
+		 is_grown ? row_null() : share(count, view->count->event_total), row_text(name));
+}
 
-	put_head(text, view, "SPAN", width, "       COUNT      MEAN       P99       MAX   OPEN");
-	for (size_t i = 0; i < rows && i < view->span_count; i++) {
+static void put_events(const struct top_view *view, struct rows *rows, size_t count)
+{
+	static const unsigned char widths[] = { 12, 12, 6, 0 };
+
+	rows_open(rows, &top_event_table, &(struct rows_layout){ .widths = widths });
+	for (size_t i = 0; i < count && i < view->event_count; i++)
+		put_event(view, rows, view->events[i]->name, view->events[i]->count,
+			  view->events[i]->is_grown);
+	if (rows->format == ROWS_TEXT && view->count->other_events)
+		put_event(view, rows, "(others)", view->count->other_events, 0);
+	rows_close(rows);
+}
+
+static const struct row_column span_columns[] = {
+	{ "count", ROW_U64, ROW_COUNT, 0, "that ended in the interval" },
+	{ "total", ROW_U64, ROW_NS, ROW_DETAIL, "of these" },
+	{ "mean", ROW_U64, ROW_NS, 0, "of these" },
+	{ "p99", ROW_U64, ROW_NS, 0, "the 99th percentile" },
+	{ "max", ROW_U64, ROW_NS, 0, "the longest" },
+	{ "open", ROW_U64, ROW_COUNT, 0, "begun and not yet ended" },
+	{ "span", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT, without :begin and :end" },
+};
+const struct row_table top_span_table = ROW_TABLE("top_span", "How long spans took in an interval.",
+						  span_columns);
+
+static void put_spans(const struct top_view *view, struct rows *rows, size_t count)
+{
+	static const unsigned char widths[] = { 12, 0, 9, 9, 9, 6, 0 };
+
+	rows_open(rows, &top_span_table, &(struct rows_layout){ .widths = widths });
+	for (size_t i = 0; i < count && i < view->span_count; i++) {
 		const struct top_span *span = view->spans[i];
+		const struct histogram *times = &span->times;
+		int has = times->count != 0;
 
-		put_name(text, view, span->name, width);
-		put_count(text, (double)span->times.count, 11);
-		if (span->times.count) {
-			put_time(text, (double)span->sum_ns / (double)span->times.count);
-			put_time(text, (double)histogram_quantile(&span->times, 0.99));
-			put_time(text, (double)span->times.max);
-		} else {
-			text_format(text, "%30s", "");
-		}
-		put_count(text, (double)span->open, 6);
-		text_add(text, "\n", 1);
+		ROWS_PUT(rows, span_columns, row_u64(times->count), row_u64(span->sum_ns),
+			 has ? row_u64(span->sum_ns / times->count) : row_null(),
+			 has ? row_u64(histogram_quantile(times, 0.99)) : row_null(),
+			 has ? row_u64(times->max) : row_null(), row_u64(span->open),
+			 row_text(span->name));
 	}
-	if (view->count->other_spans) {
-		put_name(text, view, "(others)", width);
-		put_count(text, (double)view->count->other_spans, 11);
-		text_add(text, "\n", 1);
-	}
+	if (rows->format == ROWS_TEXT && view->count->other_spans)
+		ROWS_PUT(rows, span_columns, row_u64(view->count->other_spans), row_null(),
+			 row_null(), row_null(), row_null(), row_null(), row_text("(others)"));
+	rows_close(rows);
 }
 
-static void show_functions(const struct top_view *view, struct text *text, size_t rows)
+static const struct row_column function_columns[] = {
+	{ "samples", ROW_U64, ROW_COUNT, 0, "in it" },
+	{ "share", ROW_DOUBLE, ROW_SHARE, 0, "of all samples" },
+	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the file that it is from" },
+	{ "function", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+};
+const struct row_table top_function_table = ROW_TABLE(
+	"top_function", "The functions of an interval's samples.", function_columns);
+
+static void put_functions(const struct top_view *view, struct rows *rows, size_t count)
 {
-	unsigned int width = name_width(view, 21 + 9 + 8);
-	uint64_t total = view->count->sample_total;
+	static const unsigned char widths[] = { 8, 6, 20, 0 };
+	uint64_t total = view->count->sample_total, others = view->count->other_samples;
 
-	put_head(text, view, "FUNCTION", width, " MODULE                SAMPLES   SHARE");
-	for (size_t i = 0; i < rows && i < view->function_count; i++) {
-		const struct top_function *function = &view->functions[i];
-
-		put_name(text, view, function->name, width);
-		text_add(text, " ", 1);
-		put_name(text, view, function->module, 20);
-		put_count(text, (double)function->samples, 8);
-		text_format(text, "  %5.1f%%\n", share(function->samples, total));
-	}
-	if (view->count->other_samples) {
-		put_name(text, view, "(others)", width + 21);
-		put_count(text, (double)view->count->other_samples, 8);
-		text_format(text, "  %5.1f%%\n", share(view->count->other_samples, total));
-	}
+	rows_open(rows, &top_function_table, &(struct rows_layout){ .widths = widths });
+	for (size_t i = 0; i < count && i < view->function_count; i++)
+		ROWS_PUT(rows, function_columns, row_u64(view->functions[i].samples),
+			 share(view->functions[i].samples, total),
+			 row_text(view->functions[i].module), row_text(view->functions[i].name));
+	if (rows->format == ROWS_TEXT && others)
+		ROWS_PUT(rows, function_columns, row_u64(others), share(others, total), row_null(),
+			 row_text("(others)"));
+	rows_close(rows);
 }
 
-static void show_threads(const struct top_view *view, struct text *text, size_t rows)
+static uint64_t state_ns(const struct top_thread *thread, enum top_state state)
 {
-	unsigned int width = name_width(view, 9 + 9 + 10 + 10 + 10 + 12);
+	return thread->ns[state] > 0 ? (uint64_t)thread->ns[state] : 0;
+}
 
-	width = width > 20 && view->columns ? 20 : width;
-	put_head(text, view, "THREAD", width,
-		 "      TID      PID   RUNNING  RUNNABLE    ASLEEP  SWITCHES/S");
-	for (size_t i = 0; i < rows && i < view->thread_count; i++) {
-		const struct top_thread *thread = view->threads[i];
+double top_thread_percent(const struct top_view *view, const struct top_thread *thread,
+			  enum top_state state)
+{
+	return share(state_ns(thread, state),
+		     view->count->threads.end_ns - view->count->threads.begin_ns)
+		.real;
+}
 
-		put_name(text, view, thread->comm[0] ? thread->comm : "?", width);
-		text_format(text, " %8u %8u", thread->tid, thread->pid);
-		for (int state = TOP_RUNNING; state <= TOP_ASLEEP; state++)
-			text_format(text, "  %6.1f %%",
-				    top_thread_percent(view, thread, (enum top_state)state));
-		if (view->has_times_alone)
-			text_format(text, " %11s\n", "-");
-		else {
-			put_count(text, (double)thread->switches / view->seconds, 11);
-			text_add(text, "\n", 1);
-		}
-	}
-	if (view->count->threads.other_switches) {
-		put_name(text, view, "(others)", width + 48);
-		put_count(text, (double)view->count->threads.other_switches / view->seconds, 11);
-		text_add(text, "\n", 1);
-	}
+static const struct row_column thread_columns[] = {
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "of the thread" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "of its process" },
+	{ "running", ROW_DOUBLE, ROW_SHARE, 0, "of the interval, on a CPU" },
+	{ "runnable", ROW_DOUBLE, ROW_SHARE, 0, "likewise, without a CPU" },
+	{ "asleep", ROW_DOUBLE, ROW_SHARE, 0, "the rest" },
+	{ "running", ROW_U64, ROW_NS, ROW_DETAIL, "the same" },
+	{ "runnable", ROW_U64, ROW_NS, ROW_DETAIL, "the same" },
+	{ "asleep", ROW_U64, ROW_NS, ROW_DETAIL, "the same" },
+	{ "switches", ROW_U64, ROW_COUNT, ROW_DETAIL, "off its CPU; null: not known" },
+	{ "switches/s", ROW_DOUBLE, ROW_PLAIN, ROW_FOR_TEXT, "the same in a second" },
+	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+};
+const struct row_table top_thread_table = ROW_TABLE(
+	"top_thread", "What threads did with the time of an interval.", thread_columns);
+
+static void put_thread(const struct top_view *view, struct rows *rows,
+		       const struct top_thread *thread)
+{
+	struct row_value row[sizeof(thread_columns) / sizeof(*thread_columns)], *at = row;
+
+	*at++ = row_u64(thread->tid);
+	*at++ = row_u64(thread->pid);
+	for (int state = TOP_RUNNING; state <= TOP_ASLEEP; state++)
+		*at++ = row_double(top_thread_percent(view, thread, (enum top_state)state));
+	for (int state = TOP_RUNNING; state <= TOP_ASLEEP; state++)
+		*at++ = row_u64(state_ns(thread, (enum top_state)state));
+	*at++ = view->has_times_alone ? row_null() : row_u64(thread->switches);
+	*at++ = view->has_times_alone ? row_null()
+				      : row_double((double)thread->switches / view->seconds);
+	*at = row_words(thread->comm);
+	rows_put(rows, row);
+}
+
+static void put_threads(const struct top_view *view, struct rows *rows, size_t count)
+{
+	static const unsigned char widths[] = { 8, 8, 8, 8, 8, 0, 0, 0, 0, 10, 0 };
+	struct row_value others[sizeof(thread_columns) / sizeof(*thread_columns)] = {
+		[9] = row_double((double)view->count->threads.other_switches / view->seconds),
+		[10] = row_text("(others)"),
+	};
+
+	rows_open(rows, &top_thread_table, &(struct rows_layout){ .widths = widths });
+	for (size_t i = 0; i < count && i < view->thread_count; i++)
+		put_thread(view, rows, view->threads[i]);
+	if (rows->format == ROWS_TEXT && view->count->threads.other_switches)
+		rows_put(rows, others);
+	rows_close(rows);
 }
 
 /* ---- all ---- */
 
 struct table {
-	void (*show)(const struct top_view *view, struct text *text, size_t rows);
+	void (*put)(const struct top_view *view, struct rows *rows, size_t count);
 	size_t count; /* rows that there are */
 	int has_others;
 	size_t rows; /* and that are shown */
@@ -198,13 +205,13 @@ static void tables_list(const struct top_view *view, struct table tables[TOP_SEC
 {
 	const struct top_count *count = view->count;
 
-	tables[TOP_EVENTS] = (struct table){ show_events, view->event_count,
+	tables[TOP_EVENTS] = (struct table){ put_events, view->event_count,
 					     count->other_events != 0, 0 };
-	tables[TOP_SPANS] = (struct table){ show_spans, view->span_count, count->other_spans != 0,
+	tables[TOP_SPANS] = (struct table){ put_spans, view->span_count, count->other_spans != 0,
 					    0 };
-	tables[TOP_FUNCTIONS] = (struct table){ show_functions, view->function_count,
+	tables[TOP_FUNCTIONS] = (struct table){ put_functions, view->function_count,
 						count->other_samples != 0, 0 };
-	tables[TOP_THREADS] = (struct table){ show_threads, view->thread_count,
+	tables[TOP_THREADS] = (struct table){ put_threads, view->thread_count,
 					      count->threads.other_switches != 0, 0 };
 	for (int i = TOP_EVENTS; i < TOP_SECTIONS; i++) {
 		struct table *table = &tables[i];
@@ -273,23 +280,108 @@ static unsigned int show_title(const struct top_view *view, struct text *text)
 	return lines;
 }
 
+static struct text *shown_text;
+
+static ssize_t text_write(int fd, const void *bytes, size_t count)
+{
+	(void)fd;
+	text_add(shown_text, bytes, count);
+	return (ssize_t)count;
+}
+
 void top_show(const struct top_view *view, struct text *text)
 {
+	static struct out out;
 	unsigned int lines = show_title(view, text);
 	struct table tables[TOP_SECTIONS] = { 0 };
+	struct rows rows;
 	int shown = 0;
 
 	tables_list(view, tables);
 	lines_share(tables, !view->lines	  ? UINT32_MAX
 			    : view->lines > lines ? view->lines - lines
 						  : 1);
+	shown_text = text;
+	out_init(&out, -1);
+	out.write = text_write;
+	rows_begin(&rows, &out, ROWS_TEXT);
+	rows.columns = view->columns;
 	for (int i = TOP_EVENTS; i < TOP_SECTIONS; i++) {
 		if (!is_shown(&tables[i]))
 			continue;
 		if (shown++)
-			text_add(text, "\n", 1);
-		tables[i].show(view, text, tables[i].rows);
+			out_char(&out, '\n');
+		out_char(&out, TOP_MARK_HEAD);
+		rows.has_text = 0; /* the empty line comes before the mark */
+		tables[i].put(view, &rows, tables[i].rows);
 	}
+	text->error = rows_end(&rows) && !text->error ? out.error : text->error;
 	if (!shown)
 		text_format(text, "nothing in the last %.1f s\n", view->seconds);
+}
+
+/* ---- JSON ---- */
+
+static const struct row_column top_columns[] = {
+	{ "what", ROW_TEXT, ROW_PLAIN, 0, "is shown: a process, a program, CPUs" },
+	{ "at", ROW_U64, ROW_SINCE, 0, "the interval's end" },
+	{ "interval", ROW_U64, ROW_NS, 0, "its length" },
+	{ "is_last", ROW_BOOL, ROW_PLAIN, 0, "no other interval follows" },
+	{ "processes", ROW_U64, ROW_COUNT, 0, "that are recorded" },
+	{ "event_total", ROW_U64, ROW_COUNT, 0, "but for begins and ends of spans" },
+	{ "sample_total", ROW_U64, ROW_COUNT, 0, "of the kernel" },
+	{ "thread_interval", ROW_U64, ROW_NS, 0, "that the times of threads are of" },
+	{ "other_events", ROW_U64, ROW_COUNT, 0, "whose names had no room" },
+	{ "other_spans", ROW_U64, ROW_COUNT, 0, "whose names or threads had no room" },
+	{ "other_samples", ROW_U64, ROW_COUNT, 0, "whose addresses had no room" },
+	{ "other_switches", ROW_U64, ROW_COUNT, 0, "whose threads had no room" },
+	{ "lost", ROW_U64, ROW_COUNT, 0, "events" },
+	{ "lost_by_kernel", ROW_U64, ROW_COUNT, 0, "events of these" },
+	{ "throttled", ROW_U64, ROW_COUNT, 0, "how often the kernel held an event back" },
+	{ "left_out", ROW_TEXT, ROW_PLAIN, 0, "default events that are not recorded, and why" },
+};
+const struct row_table top_table = ROW_TABLE(
+	"top", "What each object of waymark top --json begins with.", top_columns);
+
+static void put_top(const struct top_view *view, struct rows *rows)
+{
+	const struct top_count *count = view->count;
+	const struct row_value row[] = {
+		row_text(view->what),
+		row_u64((uint64_t)(view->at_s * 1e9)),
+		row_u64((uint64_t)(view->seconds * 1e9)),
+		row_bool(view->is_last),
+		row_u64(view->processes),
+		row_u64(count->event_total),
+		row_u64(count->sample_total),
+		row_u64(count->threads.end_ns - count->threads.begin_ns),
+		row_u64(count->other_events),
+		row_u64(count->other_spans),
+		row_u64(count->other_samples),
+		row_u64(count->threads.other_switches),
+		row_u64(view->lost),
+		row_u64(count->kernel_lost),
+		row_u64(count->throttled),
+		row_words(view->left_out),
+	};
+
+	_Static_assert(sizeof(row) / sizeof(*row) == sizeof(top_columns) / sizeof(*top_columns),
+		       "a value for each column");
+	rows_record(rows, &top_table, row);
+}
+
+int top_show_json(const struct top_view *view, ssize_t (*write)(int, const void *, size_t))
+{
+	static struct out out;
+	struct table tables[TOP_SECTIONS] = { 0 };
+	struct rows rows;
+
+	out_init(&out, STDOUT_FILENO);
+	out.write = write;
+	rows_begin(&rows, &out, ROWS_JSON);
+	put_top(view, &rows);
+	tables_list(view, tables);
+	for (int i = TOP_EVENTS; i < TOP_SECTIONS; i++)
+		tables[i].put(view, &rows, tables[i].count);
+	return rows_end(&rows);
 }

@@ -230,6 +230,7 @@ int cmd_trail(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	out_init(&out, STDOUT_FILENO);
+	rows_begin(&show.rows, &out, ROWS_JSON_LINES);
 	status = trail_view_open(&show.view, show.options.dir, &show.options.image);
 	if (status == CLI_FINE)
 		status = prepare(&show);

@@ -29,6 +29,7 @@ struct trail_show {
 	struct trail_options options;
 	struct trail_view view;
 	struct out *out;
+	struct rows rows; /* of --json */
 	struct instruction_format *format;
 	const struct image_module *asked; /* of --module, the last that was asked for */
 	int is_asked_wanted;
@@ -55,7 +56,8 @@ int trail_calls(struct trail_show *show);
 int trail_functions(struct trail_show *show);
 int trail_lines(struct trail_show *show);
 
-extern const struct row_table trail_function_table;
+extern const struct row_table trail_function_table, branch_table, instruction_table, block_table,
+	block_next_table, block_code_table, enter_table, leave_table, source_line_table, jump_table;
 
 /* The calls that a thread was in at the end of its trail, the innermost first, up to main(). */
 int trail_backtrace(struct trail_show *show, const struct trail_path *path);

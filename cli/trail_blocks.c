@@ -224,7 +224,16 @@ static struct hot *hot_list(struct trail_show *show, struct tallies *tallies, si
 
 /* ---- shown ---- */
 
-static void code_text(struct trail_show *show, struct image *image, const struct hot *hot)
+static const struct row_column code_columns[] = {
+	{ "space", ROW_U64, ROW_PLAIN, 0, "whose number the block's is" },
+	{ "id", ROW_U64, ROW_PLAIN, 0, "of the block" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "of the instruction" },
+	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "disassembled" },
+};
+const struct row_table block_code_table = ROW_TABLE(
+	"block_code", "The code of blocks (waymark trail --blocks -v --json).", code_columns);
+
+static void put_code(struct trail_show *show, struct image *image, const struct hot *hot)
 {
 	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
 	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
@@ -236,11 +245,20 @@ static void code_text(struct trail_show *show, struct image *image, const struct
 	for (; code && at < block->bytes; at += (size_t)bytes) {
 		bytes = instruction_text(show->format, image, block->start + at, code + at,
 					 block->bytes - at, text);
-		words_padded(show->out, "", COUNT_WIDTH + 2);
-		out_hex(show->out, block->start + at);
-		out_literal(show->out, "  ");
-		out_escaped(show->out, text, strlen(text));
-		out_char(show->out, '\n');
+		if (show->options.json) {
+			const struct row_value row[] = { row_u64(hot->tally->table->number),
+							 row_u64(hot->id),
+							 row_address(block->start + at),
+							 row_text(text) };
+
+			rows_record(&show->rows, &block_code_table, row);
+		} else {
+			words_padded(show->out, "", COUNT_WIDTH + 2);
+			out_hex(show->out, block->start + at);
+			out_literal(show->out, "  ");
+			out_escaped(show->out, text, strlen(text));
+			out_char(show->out, '\n');
+		}
 		if (bytes < 0)
 			return;
 	}
@@ -262,7 +280,7 @@ static void put_text(struct trail_show *show, struct image *image, const struct 
 	words_padded(out, words_kind(block->kind), 0);
 	out_char(out, '\n');
 	if (show->options.is_verbose)
-		code_text(show, image, hot);
+		put_code(show, image, hot);
 	edges = edges_of(hot->tally, hot->id, &count);
 	for (size_t i = 0; i < count; i++) {
 		words_number(out, edges[i].count, COUNT_WIDTH + 6);
@@ -278,62 +296,61 @@ static void put_text(struct trail_show *show, struct image *image, const struct 
 	out_literal(out, " -> an event, or the end\n");
 }
 
-static void code_json(struct trail_show *show, struct json *json, struct image *image,
-		      const struct hot *hot)
+static const struct row_column next_columns[] = {
+	{ "space", ROW_U64, ROW_PLAIN, 0, "whose number the block's is" },
+	{ "id", ROW_U64, ROW_PLAIN, 0, "of the block" },
+	{ "next", ROW_U64, ROW_PLAIN, 0, "the id of one that ran next" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "how often it did" },
+	WORDS_PLACE_COLUMNS(""),
+};
+const struct row_table block_next_table = ROW_TABLE("block_next", "Which blocks ran next.",
+						    next_columns);
+
+static const struct row_column columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "of the process" },
+	{ "space", ROW_U64, ROW_PLAIN, 0, "whose number the block's is" },
+	{ "id", ROW_U64, ROW_PLAIN, 0, "of the block" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "how often it ran" },
+	{ "bytes", ROW_U64, ROW_BYTES, 0, "of its code" },
+	{ "instructions", ROW_U64, ROW_COUNT, 0, "in it" },
+	{ "kind", ROW_TEXT, ROW_PLAIN, 0, "of the last: jump, conditional, call, return, ..." },
+	{ "elsewhere", ROW_U64, ROW_COUNT, 0, "how often an event or the end came next" },
+	WORDS_PLACE_COLUMNS(""),
+};
+const struct row_table block_table = ROW_TABLE(
+	"block", "A block that ran (waymark trail --blocks --json).", columns);
+
+static void put_rows(struct trail_show *show, struct image *image, const struct hot *hot)
 {
-	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
-	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
-	const uint8_t *code = words_code(image, hot->tally->table, block, room);
-	char text[INSTRUCTION_TEXT_BYTES];
-	size_t at = 0;
-
-	json_open(json, "code", '[');
-	while (code && at < block->bytes) {
-		int bytes = instruction_text(show->format, image, block->start + at, code + at,
-					     block->bytes - at, text);
-
-		json_string(json, NULL, text);
-		if (bytes < 0)
-			break;
-		at += (size_t)bytes;
-	}
-	json_close(json, ']');
-}
-
-static void put_json(struct trail_show *show, struct image *image, const struct hot *hot)
-{
-	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
-	struct json json = { .out = show->out };
-	uint64_t left = hot->count;
-	const struct edge *edges;
+	const struct trail_block *blocks = hot->tally->table->blocks, *block = &blocks[hot->id];
+	struct row_value row[sizeof(columns) / sizeof(*columns)], *at = row;
+	uint64_t left = hot->count, space = hot->tally->table->number;
 	size_t count;
+	const struct edge *edges = edges_of(hot->tally, hot->id, &count);
 
-	json_open(&json, NULL, '{');
-	json_string(&json, "type", "block");
-	json_number(&json, "pid", hot->tally->path->stream->pid);
-	json_number(&json, "id", hot->id);
-	json_number(&json, "count", hot->count);
-	words_json_place(&json, "at", image, block->start);
-	json_number(&json, "bytes", block->bytes);
-	json_number(&json, "instructions", block->instructions);
-	json_string(&json, "kind", words_kind(block->kind));
-	if (show->options.is_verbose)
-		code_json(show, &json, image, hot);
-	json_open(&json, "next", '[');
-	edges = edges_of(hot->tally, hot->id, &count);
-	for (size_t i = 0; i < count; i++) {
-		json_open(&json, NULL, '{');
-		json_number(&json, "id", edges[i].to);
-		json_number(&json, "count", edges[i].count);
-		words_json_place(&json, "at", image, hot->tally->table->blocks[edges[i].to].start);
-		json_close(&json, '}');
+	for (size_t i = 0; i < count; i++)
 		left -= edges[i].count;
+	*at++ = row_u64(hot->tally->path->stream->pid);
+	*at++ = row_u64(space);
+	*at++ = row_u64(hot->id);
+	*at++ = row_u64(hot->count);
+	*at++ = row_u64(block->bytes);
+	*at++ = row_u64(block->instructions);
+	*at++ = row_text(words_kind(block->kind));
+	*at++ = row_u64(left);
+	words_place_row(at, image, block->start);
+	rows_record(&show->rows, &block_table, row);
+	if (show->options.is_verbose)
+		put_code(show, image, hot);
+	for (size_t i = 0; i < count; i++) {
+		at = row;
+		*at++ = row_u64(space);
+		*at++ = row_u64(hot->id);
+		*at++ = row_u64(edges[i].to);
+		*at++ = row_u64(edges[i].count);
+		words_place_row(at, image, blocks[edges[i].to].start);
+		rows_record(&show->rows, &block_next_table, row);
 	}
-	json_close(&json, ']');
-	json_number(&json, "space", hot->tally->table->number); /* whose ids these are */
-	json_number(&json, "elsewhere", left);
-	json_close(&json, '}');
-	out_char(show->out, '\n');
 }
 
 static int put_all(struct trail_show *show, struct tallies *tallies)
@@ -360,7 +377,7 @@ static int put_all(struct trail_show *show, struct tallies *tallies)
 			free(list);
 			return -ENOMEM;
 		}
-		(show->options.json ? put_json : put_text)(show, image, &list[i]);
+		(show->options.json ? put_rows : put_text)(show, image, &list[i]);
 	}
 	free(list);
 	return 0;

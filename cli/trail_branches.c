@@ -138,26 +138,34 @@ static void put_text(struct trail_show *show, struct image *image, const struct 
 	out_char(out, '\n');
 }
 
-static void put_json(struct trail_show *show, const struct trail_path *path, struct image *image,
-		     const struct trail_item *item, const struct branch *branch)
+static const struct row_column columns[] = {
+	WORDS_THREAD_COLUMNS,
+	{ "block", ROW_U64, ROW_PLAIN, 0, "its number in the trail" },
+	{ "kind", ROW_TEXT, ROW_PLAIN, 0, "jump, conditional, call, return, ..." },
+	WORDS_PLACE_COLUMNS("from_"),
+	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "the branch" },
+	WORDS_PLACE_COLUMNS("to_"),
+};
+const struct row_table branch_table = ROW_TABLE(
+	"branch", "A branch that a thread took (waymark trail --json).", columns);
+
+static void put_row(struct trail_show *show, const struct trail_path *path, struct image *image,
+		    const struct trail_item *item, const struct branch *branch)
 {
-	struct json json = { .out = show->out };
+	struct row_value row[sizeof(columns) / sizeof(*columns)] = { 0 };
+	struct row_value *at = row + WORDS_THREAD_VALUES;
 	char text[INSTRUCTION_TEXT_BYTES];
 
-	json_open(&json, NULL, '{');
-	json_string(&json, "type", "branch");
-	words_json_thread(&json, path);
-	json_number(&json, "block", item->index);
-	json_string(&json, "kind", words_kind(item->block->kind));
-	words_json_place(&json, "from", image, branch->from);
+	words_thread_row(row, path);
+	*at++ = row_u64(item->index);
+	*at++ = row_text(words_kind(item->block->kind));
+	words_place_row(at, image, branch->from);
+	at += WORDS_PLACE_VALUES;
 	insn_of(show, image, item, text);
-	json_words(&json, "instruction", text[0] == '?' ? NULL : text);
+	*at++ = row_words(text[0] == '?' ? NULL : text);
 	if (branch->is_known)
-		words_json_place(&json, "to", image, branch->to);
-	else
-		json_null(&json, "to");
-	json_close(&json, '}');
-	out_char(show->out, '\n');
+		words_place_row(at, image, branch->to);
+	rows_record(&show->rows, &branch_table, row);
 }
 
 static void put_path(struct trail_show *show, const struct trail_path *path, struct image *image)
@@ -176,7 +184,7 @@ static void put_path(struct trail_show *show, const struct trail_path *path, str
 		else if (branch_of(&branch, &item, peek(range.cursor, &next)) &&
 			 is_wanted(show, image, &item, &branch)) {
 			if (show->options.json)
-				put_json(show, path, image, &item, &branch);
+				put_row(show, path, image, &item, &branch);
 			else
 				put_text(show, image, &item, &branch);
 		}

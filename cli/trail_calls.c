@@ -235,64 +235,89 @@ static void text_event(struct calls_show *of, const struct call_change *change)
 	out_char(of->out, '\n');
 }
 
-static uint64_t ns_of(const struct calls_show *of, uint64_t ticks)
+#define CALL_COLUMNS                                                                               \
+	WORDS_THREAD_COLUMNS, { "depth", ROW_U64, ROW_PLAIN, 0, "of the nesting" },                \
+		{ "function", ROW_TEXT, ROW_PLAIN, 0, "that is called" },                          \
+		{ "linkage", ROW_TEXT, ROW_PLAIN, 0, "its name to the linker" },                   \
+		{ "module", ROW_TEXT, ROW_PLAIN, 0, "the file that it is from" },                  \
+	{                                                                                          \
+		"sure", ROW_BOOL, ROW_PLAIN, 0, "no blocks were lost since it began"               \
+	}
+
+static const struct row_column enter_columns[] = {
+	CALL_COLUMNS,
+	{ "how", ROW_TEXT, ROW_PLAIN, 0, "call, jump, signal, found" },
+	{ "number", ROW_U64, ROW_PLAIN, 0, "of the signal" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "that was called" },
+	{ "block", ROW_U64, ROW_PLAIN, 0, "its first, by the number in the trail" },
+	{ "earliest", ROW_S64, ROW_SINCE, 0, "when it came, at the earliest" },
+	{ "latest", ROW_S64, ROW_SINCE, 0, "and at the latest" },
+	WORDS_PLACE_COLUMNS("from_"),
+};
+const struct row_table enter_table = ROW_TABLE(
+	"enter", "The begin of a call (waymark trail --calls --json).", enter_columns);
+
+static const struct row_column leave_columns[] = {
+	CALL_COLUMNS,
+	{ "end", ROW_TEXT, ROW_PLAIN, 0, "returned, replaced, unwound, lost, executed, open" },
+	{ "blocks", ROW_U64, ROW_COUNT, 0, "that ran in it" },
+	{ "instructions", ROW_U64, ROW_COUNT, 0, "likewise" },
+	{ "total_blocks", ROW_U64, ROW_COUNT, 0, "with what it called" },
+	{ "total_instructions", ROW_U64, ROW_COUNT, 0, "likewise" },
+};
+const struct row_table leave_table = ROW_TABLE(
+	"leave", "The end of a call (waymark trail --calls --json).", leave_columns);
+
+static struct row_value since(const struct calls_show *of, uint64_t ticks)
 {
-	return trail_ns(of->show->view.reader, of->path, ticks);
+	return row_s64((int64_t)(trail_ns(of->show->view.reader, of->path, ticks) - of->begin_ns));
 }
 
-static void json_enter(struct calls_show *of, struct json *json, const struct call_frame *frame)
+static void enter_row(struct calls_show *of, struct row_value *at, const struct call_frame *frame)
 {
 	static const char *const hows[] = { "call", "jump", "signal", "found" };
 
-	json_string(json, "how", hows[frame->how]);
-	if (frame->how == CALL_SIGNALLED)
-		json_number(json, "number", frame->signal);
-	words_json_address(json, "address", frame->address);
+	*at++ = row_text(hows[frame->how]);
+	*at++ = frame->how == CALL_SIGNALLED ? row_u64(frame->signal) : row_null();
+	*at++ = row_address(frame->address);
+	*at++ = row_u64(frame->index);
+	*at++ = frame->earliest_ticks ? since(of, frame->earliest_ticks) : row_null();
+	*at++ = since(of, frame->ticks);
 	if (frame->from)
-		words_json_place(json, "from", image_of(of, frame), frame->from);
-	else
-		json_null(json, "from");
-	json_number(json, "block", frame->index);
-	if (frame->earliest_ticks)
-		words_json_time(json, "earliest_s", ns_of(of, frame->earliest_ticks), of->begin_ns);
-	else
-		json_null(json, "earliest_s");
-	words_json_time(json, "latest_s", ns_of(of, frame->ticks), of->begin_ns);
+		words_place_row(at, image_of(of, frame), frame->from);
 }
 
-static void json_leave(struct json *json, const struct call_change *change)
+static void leave_row(struct row_value *at, const struct call_change *change)
 {
 	static const char *const ends[] = { "returned", "replaced", "unwound",
 					    "lost",	"executed", "open" };
 	const struct call_frame *frame = change->frame;
 
-	json_string(json, "end", ends[change->end]);
-	json_number(json, "blocks", frame->blocks);
-	json_number(json, "instructions", frame->instructions);
-	json_number(json, "total_blocks", frame->total_blocks);
-	json_number(json, "total_instructions", frame->total_instructions);
+	*at++ = row_text(ends[change->end]);
+	*at++ = row_u64(frame->blocks);
+	*at++ = row_u64(frame->instructions);
+	*at++ = row_u64(frame->total_blocks);
+	*at = row_u64(frame->total_instructions);
 }
 
-static void json_change(struct calls_show *of, const struct call_change *change)
+static void put_row(struct calls_show *of, const struct call_change *change)
 {
 	const struct function *function = change->frame->function;
-	struct json json = { .out = of->out };
+	struct row_value row[sizeof(enter_columns) / sizeof(*enter_columns)] = { 0 };
+	struct row_value *at = row + WORDS_THREAD_VALUES;
 	char text[FUNCTION_TEXT_BYTES];
 
-	json_open(&json, NULL, '{');
-	json_string(&json, "type", change->kind == CALL_ENTER ? "enter" : "leave");
-	words_json_thread(&json, of->path);
-	json_number(&json, "depth", change->depth);
-	json_string(&json, "function", function_text(function, text, sizeof(text)));
-	json_words(&json, "linkage", function->linkage);
-	json_words(&json, "module", function->module ? function->module->path : NULL);
-	json_bool(&json, "sure", !calls_is_unsure(&of->calls, change->depth));
+	words_thread_row(row, of->path);
+	*at++ = row_u64(change->depth);
+	*at++ = row_text(function_text(function, text, sizeof(text)));
+	*at++ = row_words(function->linkage);
+	*at++ = row_words(function->module ? function->module->path : NULL);
+	*at++ = row_bool(!calls_is_unsure(&of->calls, change->depth));
 	if (change->kind == CALL_ENTER)
-		json_enter(of, &json, change->frame);
+		enter_row(of, at, change->frame);
 	else
-		json_leave(&json, change);
-	json_close(&json, '}');
-	out_char(of->out, '\n');
+		leave_row(at, change);
+	rows_record(&of->show->rows, change->kind == CALL_ENTER ? &enter_table : &leave_table, row);
 }
 
 static int is_told(const struct trail_between *between)
@@ -316,7 +341,7 @@ static void put_change(struct calls_show *of, const struct call_change *change)
 	if (is_hidden(of, change))
 		return;
 	if (is_json)
-		json_change(of, change);
+		put_row(of, change);
 	else if (change->kind == CALL_ENTER)
 		text_enter(of, change->frame, change->depth);
 	else
@@ -371,20 +396,14 @@ static void put_context(struct calls_show *of, uint32_t depth)
 
 static void put_head(struct calls_show *of)
 {
-	struct json json = { .out = of->out };
-
-	if (!of->show->options.json) {
-		if (of->has_head)
-			out_char(of->out, '\n');
-		of->has_head = 1;
-		words_thread(of->out, &of->show->view, of->path);
+	if (of->show->options.json) {
+		words_thread_put(&of->show->rows, &of->show->view, of->path);
 		return;
 	}
-	json_open(&json, NULL, '{');
-	json_string(&json, "type", "thread");
-	words_json_path(&json, &of->show->view, of->path);
-	json_close(&json, '}');
-	out_char(of->out, '\n');
+	if (of->has_head)
+		out_char(of->out, '\n');
+	of->has_head = 1;
+	words_thread(of->out, &of->show->view, of->path);
 }
 
 static void put_beyond(struct calls_show *of)

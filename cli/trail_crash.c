@@ -112,8 +112,8 @@ static void indent(struct out *out)
 
 struct arguments {
 	struct out *out;
-	struct json *json;
-	uint32_t count, known;
+	struct rows *rows;
+	uint32_t tid, frame, count, known;
 };
 
 static void value_text(const struct watch_type *type, const void *value,
@@ -217,74 +217,100 @@ void trail_crash_text(struct out *out, const struct trail_path *path, struct ima
 		put_registers(out, path->values);
 }
 
-/* ---- JSON ---- */
+/* ---- rows ---- */
 
-static int json_argument(const char *name, const struct watch_type *type, const void *value,
-			 void *data)
+static const struct row_column argument_columns[] = {
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "of the thread" },
+	{ "frame", ROW_U64, ROW_PLAIN, 0, "its number" },
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "of the parameter" },
+	{ "c_type", ROW_TEXT, ROW_PLAIN, 0, "its type" },
+	{ "value", ROW_TEXT, ROW_PLAIN, 0, "null: not known" },
+};
+const struct row_table argument_table = ROW_TABLE(
+	"argument", "Values of the parameters of a crash's frames.", argument_columns);
+
+static int put_argument_row(const char *name, const struct watch_type *type, const void *value,
+			    void *data)
 {
-	struct json *json = ((struct arguments *)data)->json;
-	char text[WATCH_TEXT_MAX + 1];
+	const struct arguments *of = data;
+	char text[WATCH_TEXT_MAX + 1] = "";
+	const struct row_value row[] = { row_u64(of->tid), row_u64(of->frame), row_text(name),
+					 row_text(value ? expression_type_name(type) : NULL),
+					 row_text(value ? text : NULL) };
 
-	json_open(json, NULL, '{');
-	json_string(json, "name", name);
-	if (value) {
+	if (value)
 		value_text(type, value, text);
-		json_string(json, "type", expression_type_name(type));
-		json_string(json, "value", text);
-	} else {
-		json_null(json, "type");
-		json_null(json, "value");
-	}
-	json_close(json, '}');
+	rows_record(of->rows, &argument_table, row);
 	return 0;
 }
 
-static void json_frames(struct json *json, struct crash *crash)
-{
-	json_open(json, "frames", '[');
-	for (uint32_t i = 0; i < crash->count; i++) {
-		struct arguments arguments = { .json = json };
+static const struct row_column frame_columns[] = {
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "of the thread" },
+	{ "frame", ROW_U64, ROW_PLAIN, 0, "its number; the innermost is 0" },
+	WORDS_PLACE_COLUMNS(""),
+};
+const struct row_table crash_frame_table = ROW_TABLE(
+	"crash_frame", "The functions that a crash was in, by its stack.", frame_columns);
 
-		json_open(json, NULL, '{');
-		words_json_place(json, "at", crash->image,
-				 code_frame_at(&crash->frames[i].registers));
-		json_open(json, "arguments", '[');
-		code_arguments(&crash->frames[i], json_argument, &arguments);
-		json_close(json, ']');
-		json_close(json, '}');
-	}
-	json_close(json, ']');
+static void put_frame(struct arguments *of, const struct crash *crash)
+{
+	const struct code_frame *frame = &crash->frames[of->frame];
+	struct row_value row[2 + WORDS_PLACE_VALUES] = { row_u64(of->tid), row_u64(of->frame) };
+
+	words_place_row(&row[2], crash->image, code_frame_at(&frame->registers));
+	rows_record(of->rows, &crash_frame_table, row);
+	code_arguments(frame, put_argument_row, of);
 }
 
-void trail_crash_json(struct json *json, const struct trail_path *path, struct image *image)
+static const struct row_column register_columns[] = {
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "of the thread" },
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "of the register" },
+	{ "value", ROW_ADDRESS, ROW_PLAIN, 0, "at the signal" },
+};
+const struct row_table register_table = ROW_TABLE("register", "The registers of a crash.",
+						  register_columns);
+
+static const struct row_column crash_columns[] = {
+	WORDS_THREAD_COLUMNS,
+	{ "code", ROW_S64, ROW_PLAIN, 0, "si_code" },
+	{ "cause", ROW_TEXT, ROW_PLAIN, 0, "the same in words" },
+	{ "access", ROW_TEXT, ROW_PLAIN, 0, "read, write, execution" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "that was accessed" },
+	{ "sender", ROW_U64, ROW_PLAIN, 0, "the pid that sent the signal" },
+};
+const struct row_table crash_table = ROW_TABLE(
+	"crash", "The state of a thread that a signal killed (waymark trail --json).",
+	crash_columns);
+
+void trail_crash_rows(struct rows *rows, const struct trail_path *path, struct image *image)
 {
 	static struct crash crash;
 	const struct trail_values *values = path->values;
+	struct row_value row[sizeof(crash_columns) / sizeof(*crash_columns)] = { 0 };
+	struct row_value *at = row + WORDS_THREAD_VALUES;
+	struct arguments of = { .rows = rows, .tid = path->stream->tid };
 	int signal = signal_of(path);
 	char text[64];
 
-	if (!signal) {
-		json_null(json, "crash");
+	if (!signal)
 		return;
-	}
-	json_open(json, "crash", '{');
-	json_decimal(json, "code", (double)(int)value_of(values, TRAIL_VALUE_CODE), 0);
-	json_string(json, "cause", cause_of(path, signal, text));
-	json_words(json, "access", access_of(values));
-	if (has_address(values, signal))
-		words_json_address(json, "address", values->of[TRAIL_VALUE_ADDRESS]);
-	else
-		json_null(json, "address");
-	if (values->has[TRAIL_VALUE_SENDER])
-		json_number(json, "sender", values->of[TRAIL_VALUE_SENDER]);
-	else
-		json_null(json, "sender");
-	json_open(json, "registers", '{');
-	for (uint32_t i = 0; i <= TRAIL_VALUE_RFLAGS; i++)
+	words_thread_row(row, path);
+	*at++ = row_s64((int)value_of(values, TRAIL_VALUE_CODE));
+	*at++ = row_text(cause_of(path, signal, text));
+	*at++ = row_text(access_of(values));
+	*at++ = has_address(values, signal) ? row_address(values->of[TRAIL_VALUE_ADDRESS])
+					    : row_null();
+	*at = values->has[TRAIL_VALUE_SENDER] ? row_u64(values->of[TRAIL_VALUE_SENDER])
+					      : row_null();
+	rows_record(rows, &crash_table, row);
+	for (uint32_t i = 0; i <= TRAIL_VALUE_RFLAGS; i++) {
+		const struct row_value one[] = { row_u64(of.tid), row_text(crash_register(i)),
+						 row_address(values->of[i]) };
+
 		if (values->has[i])
-			words_json_address(json, crash_register(i), values->of[i]);
-	json_close(json, '}');
+			rows_record(rows, &register_table, one);
+	}
 	crash_init(&crash, values, image);
-	json_frames(json, &crash);
-	json_close(json, '}');
+	for (; of.frame < crash.count; of.frame++)
+		put_frame(&of, &crash);
 }

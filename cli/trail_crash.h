@@ -3,8 +3,8 @@
 #ifndef CLI_TRAIL_CRASH_H
 #define CLI_TRAIL_CRASH_H
 
-#include "cli/json.h"
 #include "read/history/crash.h"
+#include "read/rows/render.h"
 #include "trace/trail/path.h"
 
 /*
@@ -13,8 +13,9 @@
  */
 void trail_crash_text(struct out *out, const struct trail_path *path, struct image *image);
 
-/* The same, as the member "crash": an object, or null. */
-void trail_crash_json(struct json *json, const struct trail_path *path, struct image *image);
+/* The same as rows, and the outer functions'. */
+void trail_crash_rows(struct rows *rows, const struct trail_path *path, struct image *image);
+extern const struct row_table crash_table, register_table, crash_frame_table, argument_table;
 
 /* `before`, and "text=0x0, limit=10"; "?" for an unknown value. Nothing if all are unknown. */
 void trail_crash_arguments(struct out *out, const struct code_frame *frame, const char *before);

@@ -11,14 +11,8 @@
 
 static void put_head(struct trail_show *show, const struct trail_path *path, int is_first)
 {
-	struct json json = { .out = show->out };
-
 	if (show->options.json) {
-		json_open(&json, NULL, '{');
-		json_string(&json, "type", "thread");
-		words_json_path(&json, &show->view, path);
-		json_close(&json, '}');
-		out_char(show->out, '\n');
+		words_thread_put(&show->rows, &show->view, path);
 		return;
 	}
 	if (!is_first)
@@ -179,35 +173,50 @@ static void put_text(struct trail_show *show, const struct trail_path *path, str
 		trail_crash_text(out, path, image);
 }
 
-static void put_json(struct trail_show *show, const struct trail_path *path, struct image *image,
+static const struct row_column columns[] = {
+	WORDS_THREAD_COLUMNS,
+	{ "block", ROW_U64, ROW_PLAIN, 0, "the number of the next in the trail" },
+	{ "time", ROW_S64, ROW_SINCE, 0, "when" },
+	WORDS_EVENT_COLUMNS,
+	WORDS_PLACE_COLUMNS("at_"),
+	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "that faulted, or was to run" },
+	WORDS_PLACE_COLUMNS("from_"),
+};
+const struct row_table trail_event_table = ROW_TABLE(
+	"trail_event",
+	"What came between blocks (waymark trail --json). Where no code is: what jumped there.",
+	columns);
+
+static void put_rows(struct trail_show *show, const struct trail_path *path, struct image *image,
 		     const struct trail_item *item)
 {
-	struct json json = { .out = show->out };
-	char text[INSTRUCTION_TEXT_BYTES];
-	uint64_t from;
+	struct row_value row[sizeof(columns) / sizeof(*columns)] = { 0 };
+	struct row_value *at = row + WORDS_THREAD_VALUES;
+	uint64_t ns = trail_ns(show->view.reader, path, item->ticks), from;
+	char text[INSTRUCTION_TEXT_BYTES], led[INSTRUCTION_TEXT_BYTES], name[32];
 
-	json_open(&json, NULL, '{');
-	json_string(&json, "type", "event");
-	words_json_thread(&json, path);
-	json_number(&json, "block", item->index);
-	words_json_time(&json, "time_s", trail_ns(show->view.reader, path, item->ticks),
-			show->view.begin_ns);
-	words_json_event(&json, image, item->between);
+	words_thread_row(row, path);
+	*at++ = row_u64(item->index);
+	*at++ = row_s64((int64_t)(ns - show->view.begin_ns));
+	words_event_row(at, image, item->between, name);
+	at += WORDS_EVENT_VALUES;
+	if (item->between->has_at)
+		words_place_row(at, image, item->between->at);
+	at += WORDS_PLACE_VALUES;
 	if (is_of_instruction(item->between)) {
 		insn_of(show, path, image, item, text);
-		json_words(&json, "instruction", text);
-		from = text[0] ? 0 : led_from(show, path, image, item, text);
+		*at++ = row_words(text);
+		from = text[0] ? 0 : led_from(show, path, image, item, led);
 		if (from)
-			words_json_place(&json, "from", image, from);
+			words_place_row(at, image, from);
 	}
+	rows_record(&show->rows, &trail_event_table, row);
 	if (is_killed(item->between))
-		trail_crash_json(&json, path, image);
-	json_close(&json, '}');
-	out_char(show->out, '\n');
+		trail_crash_rows(&show->rows, path, image);
 }
 
 void trail_put_event(struct trail_show *show, const struct trail_path *path, struct image *image,
 		     const struct trail_item *item)
 {
-	(show->options.json ? put_json : put_text)(show, path, image, item);
+	(show->options.json ? put_rows : put_text)(show, path, image, item);
 }

@@ -8,6 +8,8 @@
 
 #include "cli/trail.h"
 
+extern const struct row_table trail_event_table;
+
 #define TRAIL_LEFT_WIDTH 14 /* of the first column: an index, or a time */
 
 /*
@@ -20,7 +22,7 @@ int trail_each_path(struct trail_show *show,
 
 /*
  * An event's line: when, what, and where it was, with the instruction that was to run there; or its
- * object. `item` is the event; a cursor behind it is not needed.
+ * rows. `item` is the event; a cursor behind it is not needed.
  */
 void trail_put_event(struct trail_show *show, const struct trail_path *path, struct image *image,
 		     const struct trail_item *item);

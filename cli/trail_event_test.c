@@ -76,6 +76,7 @@ static int show_all(int json)
 	unlink(path);
 	events = 0;
 	out_init(&out, fd);
+	rows_begin(&show.rows, &out, ROWS_JSON_LINES);
 	status = trail_view_open(&show.view, sample.folder, &show.options.image);
 	if (status == CLI_FINE) {
 		cr_assert_eq(instruction_format_open(&show.format, INSTRUCTION_ATT), 0);
@@ -115,8 +116,8 @@ Test(trail_event, instruction_that_faulted_is_shown)
 	expect_text("0x1000: cmp");
 	expect_text("0x1002: je");
 	cr_assert_eq(show_all(1), CLI_FINE);
-	expect_text("{\"type\":\"thread\"");
-	expect_text("\"type\":\"event\"");
+	expect_text("{\"type\":\"trail_thread\"");
+	expect_text("\"type\":\"trail_event\"");
 	expect_text("\"instruction\":\"cmp");
 	cr_expect_eq(events, 4);
 }
@@ -132,7 +133,7 @@ Test(trail_event, jump_to_nothing_names_the_instruction_that_led_there)
 	expect_text(", which was jumped to at 0x2000");
 	expect_text("jmp");
 	cr_assert_eq(show_all(1), CLI_FINE);
-	expect_text("\"from\":");
+	expect_text("\"from_address\":\"0x");
 }
 
 /* An event with any fields, behind a block; the reader refuses those that can't be. */

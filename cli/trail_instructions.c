@@ -39,26 +39,34 @@ static uint64_t keep_last(struct listing *listing, struct trail_range *range, ui
 	return count > last ? count - last : 0;
 }
 
+static const struct row_column columns[] = {
+	WORDS_THREAD_COLUMNS,
+	{ "block", ROW_U64, ROW_PLAIN, 0, "its number in the trail" },
+	WORDS_PLACE_COLUMNS(""),
+	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "disassembled" },
+};
+const struct row_table instruction_table = ROW_TABLE(
+	"instruction", "An instruction that a thread ran (waymark trail --instructions --json).",
+	columns);
+
 static void put_insn(struct listing *listing, const struct trail_item *item, uint64_t address,
 		     const char *text)
 {
-	const struct trail_show *show = listing->show;
-	struct json json = { .out = show->out };
+	struct row_value row[sizeof(columns) / sizeof(*columns)];
+	struct trail_show *show = listing->show;
 
 	if (show->options.json) {
-		json_open(&json, NULL, '{');
-		json_string(&json, "type", "instruction");
-		words_json_thread(&json, listing->path);
-		json_number(&json, "block", item->index);
-		words_json_place(&json, "at", listing->image, address);
-		json_words(&json, "instruction", text);
-		json_close(&json, '}');
-	} else {
-		words_number(show->out, item->index, TRAIL_LEFT_WIDTH);
-		out_literal(show->out, "  ");
-		words_place_padded(show->out, listing->image, address, show->options.is_verbose);
-		out_escaped(show->out, text ? text : "?", text ? strlen(text) : 1);
+		words_thread_row(row, listing->path);
+		row[WORDS_THREAD_VALUES] = row_u64(item->index);
+		words_place_row(&row[WORDS_THREAD_VALUES + 1], listing->image, address);
+		row[WORDS_THREAD_VALUES + 1 + WORDS_PLACE_VALUES] = row_words(text);
+		rows_record(&show->rows, &instruction_table, row);
+		return;
 	}
+	words_number(show->out, item->index, TRAIL_LEFT_WIDTH);
+	out_literal(show->out, "  ");
+	words_place_padded(show->out, listing->image, address, show->options.is_verbose);
+	out_escaped(show->out, text ? text : "?", text ? strlen(text) : 1);
 	out_char(show->out, '\n');
 }
 

@@ -4,7 +4,6 @@
  * led.
  */
 #include "cli/cli.h"
-#include "cli/json.h"
 #include "cli/lines_gather.h"
 #include "cli/source_text.h"
 #include "cli/trail.h"
@@ -99,25 +98,35 @@ static void put_line(const struct lines_show *to, uint32_t number, const struct 
 	out_char(out, '\n');
 }
 
-static void put_json(struct out *out, const char *path, const struct lines_line *line)
-{
-	struct json json = { .out = out };
+static const struct row_column line_columns[] = {
+	{ "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },
+	{ "line", ROW_U64, ROW_PLAIN, 0, "with code" },
+	{ "ran", ROW_U64, ROW_COUNT, 0, "how often" },
+	{ "instructions", ROW_U64, ROW_COUNT, 0, "that ran in it" },
+};
+const struct row_table source_line_table = ROW_TABLE(
+	"source_line", "A line of source (waymark trail --lines --json).", line_columns);
 
-	json_open(&json, NULL, '{');
-	json_string(&json, "source", path);
-	json_number(&json, "line", line->number);
-	json_number(&json, "ran", line->ran);
-	json_number(&json, "instructions", line->instructions);
-	json_open(&json, "jumps", '[');
+static const struct row_column jump_columns[] = {
+	{ "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },
+	{ "line", ROW_U64, ROW_PLAIN, 0, "that the jump is in" },
+	{ "taken", ROW_U64, ROW_COUNT, 0, "how often" },
+	{ "not_taken", ROW_U64, ROW_COUNT, 0, "how often" },
+};
+const struct row_table jump_table = ROW_TABLE(
+	"jump", "A conditional jump of a line (waymark trail --lines --json).", jump_columns);
+
+static void put_rows(struct rows *rows, const char *path, const struct lines_line *line)
+{
+	struct row_value row[] = { row_text(path), row_u64(line->number), row_u64(line->ran),
+				   row_u64(line->instructions) };
+
+	rows_record(rows, &source_line_table, row);
 	for (uint32_t i = 0; i < line->branch_count; i++) {
-		json_open(&json, NULL, '{');
-		json_number(&json, "taken", line->branches[i].taken);
-		json_number(&json, "not_taken", line->branches[i].fell);
-		json_close(&json, '}');
+		row[2] = row_u64(line->branches[i].taken);
+		row[3] = row_u64(line->branches[i].fell);
+		rows_record(rows, &jump_table, row);
 	}
-	json_close(&json, ']');
-	json_close(&json, '}');
-	out_char(out, '\n');
 }
 
 /* ---- a source ---- */
@@ -200,7 +209,7 @@ static int show_source(struct lines_show *to, const struct lines_source *source)
 	if (options->json) {
 		for (size_t i = 0; i < source->line_count; i++)
 			if (source->lines[i].is_wanted)
-				put_json(to->show->out, source->path, &source->lines[i]);
+				put_rows(&to->show->rows, source->path, &source->lines[i]);
 		return 0;
 	}
 	err = source_text_read(&text, source->path, options->source_dir);

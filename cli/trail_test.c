@@ -163,9 +163,9 @@ Test(trail_command, counts_blocks_and_where_they_led, .fini = end)
 	expect("                0x1000  cmp $0x5, %ecx\n");
 	cr_expect_eq(count_of(" instruction"), 1);
 	cr_assert_eq(run("--blocks --json -n 1"), 0, "%s", printed);
-	expect("{\"type\":\"block\",\"pid\":100,\"id\":0,\"count\":4,\"at\":{\"address\":\"0x1000\",");
-	expect("\"next\":[{\"id\":1,\"count\":3,");
-	expect("\"elsewhere\":0}\n");
+	expect("{\"type\":\"block\",\"pid\":100,\"space\":0,\"id\":0,\"count\":4,");
+	expect("\"elsewhere\":0,\"address\":\"0x1000\",");
+	expect("{\"type\":\"block_next\",\"space\":0,\"id\":0,\"next\":1,\"count\":3,");
 }
 
 Test(trail_command, takes_stretches, .fini = end)
@@ -321,13 +321,14 @@ Test(trail_command, says_events_in_words, .fini = end)
 	cr_expect_eq(count_of("lea 0x1(%rcx), %ecx\n"), 2, "%s", printed);
 	cr_expect_eq(count_of(" ret\n"), 2, "%s", printed); /* in the events alone */
 	cr_assert_eq(run("--json"), 0, "%s", printed);
-	expect("{\"type\":\"thread\",\"pid\":100,\"tid\":101,\"comm\":\"loops\",\"origin\":\"step\",");
-	expect("\"event\":\"signal\",\"number\":11,\"signal\":\"SIGSEGV\",\"handler\":{\"address\":"
-	       "\"0x1040\",");
-	expect("\"number\":2,\"call\":\"open\",\"result\":-2,\"error\":\"ENOENT\"");
-	expect("\"event\":\"lost\",\"blocks\":null");
-	expect("\"event\":\"end\",\"reason\":\"killed\",\"number\":4,\"signal\":\"SIGILL\"");
-	expect("\"instruction\":\"ret\"}\n");
+	expect("{\"type\":\"trail_thread\",\"pid\":100,\"tid\":101,\"comm\":\"loops\",\"origin\":\"step\",");
+	expect("\"number\":11,\"signal\":\"SIGSEGV\",\"call\":null");
+	expect("\"handler_address\":\"0x1040\",");
+	expect("\"number\":2,\"signal\":null,\"call\":\"open\",\"result\":-2,\"error\":\"ENOENT\"");
+	expect("\"event\":\"lost\",\"reason\":null,\"child\":null,\"number\":null,"
+	       "\"signal\":null,\"call\":null,\"result\":null,\"error\":null,\"blocks\":null");
+	expect("\"event\":\"end\",\"reason\":\"killed\",\"child\":null,\"number\":4,\"signal\":\"SIGILL\"");
+	expect("\"instruction\":\"ret\",");
 }
 
 Test(trail_command, ends_a_crash_with_the_faulting_instruction)
@@ -368,9 +369,9 @@ Test(trail_command, tells_who_called_null, .fini = end)
 	expect("call *%rax -> 0x0\n");
 	expect("  killed by SIGSEGV at 0x0, which was jumped to at 0x100c: call *%rax\n");
 	cr_assert_eq(run("--json"), 0);
-	expect("\"to\":{\"address\":\"0x0\",");
-	expect("\"at\":{\"address\":\"0x0\",");
-	expect("\"from\":{\"address\":\"0x100c\",");
+	expect("\"to_address\":\"0x0\",");
+	expect("\"at_address\":\"0x0\",");
+	expect("\"from_address\":\"0x100c\",");
 	cr_assert_eq(run("--calls"), 0);
 	expect("-- killed by SIGSEGV at 0x0\n");
 }

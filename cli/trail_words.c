@@ -206,18 +206,32 @@ void words_thread(struct out *out, const struct trail_view *view, const struct t
 	out_char(out, '\n');
 }
 
-void words_json_path(struct json *json, const struct trail_view *view,
-		     const struct trail_path *path)
+static const struct row_column thread_columns[] = {
+	WORDS_THREAD_COLUMNS,
+	{ "origin", ROW_TEXT, ROW_PLAIN, 0, "soft, pt, bts, step" },
+	{ "blocks", ROW_U64, ROW_COUNT, 0, "that ran" },
+	{ "begin", ROW_S64, ROW_SINCE, 0, "of the trail" },
+	{ "end", ROW_S64, ROW_SINCE, 0, "of the trail" },
+	{ "damage", ROW_TEXT, ROW_PLAIN, 0, "why the rest can't be read; null: all can" },
+};
+const struct row_table trail_thread_table = ROW_TABLE(
+	"trail_thread", "A thread's trail (waymark trail --json): what it did follows.",
+	thread_columns);
+
+void words_thread_put(struct rows *rows, const struct trail_view *view,
+		      const struct trail_path *path)
 {
-	words_json_thread(json, path);
-	json_string(json, "origin", origin_name(path->origin));
-	json_number(json, "blocks", path->blocks);
-	words_json_time(json, "begin_s", trail_ns(view->reader, path, path->stream->begin_ticks),
-			view->begin_ns);
-	words_json_time(json, "end_s",
-			trail_ns(view->reader, path, path->parts[path->count - 1].ticks),
-			view->begin_ns);
-	json_words(json, "damage", path->damage);
+	uint64_t begin = trail_ns(view->reader, path, path->stream->begin_ticks);
+	uint64_t end = trail_ns(view->reader, path, path->parts[path->count - 1].ticks);
+	struct row_value row[WORDS_THREAD_VALUES + 5], *at = row + WORDS_THREAD_VALUES;
+
+	words_thread_row(row, path);
+	*at++ = row_text(origin_name(path->origin));
+	*at++ = row_u64(path->blocks);
+	*at++ = row_s64((int64_t)(begin - view->begin_ns));
+	*at++ = row_s64((int64_t)(end - view->begin_ns));
+	*at = row_words(path->damage);
+	rows_record(rows, &trail_thread_table, row);
 }
 
 const char *words_signal(uint64_t number, char text[32])
@@ -361,71 +375,33 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
 	}
 }
 
-/* ---- JSON ---- */
+/* ---- rows ---- */
 
-void words_json_address(struct json *json, const char *key, uint64_t address)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, address);
-	json_string(json, key, text);
-}
-
-/* "source" and "line". */
-static void json_line_of(struct json *json, const struct image_line *line)
-{
-	json_words(json, "source", line->source);
-	if (line->source)
-		json_number(json, "line", line->line);
-	else
-		json_null(json, "line");
-}
-
-void words_json_place(struct json *json, const char *key, struct image *image, uint64_t address)
+void words_place_row(struct row_value *row, struct image *image, uint64_t address)
 {
 	const struct image_place *place = image_place(image, address);
+	const struct image_module *module = place ? place->module : NULL;
 	struct image_line line;
 
 	image_line(image, address, &line);
-	json_open(json, key, '{');
-	words_json_address(json, "address", address);
-	json_words(json, "function", place ? place->function : NULL);
-	json_words(json, "linkage", place ? place->linkage : NULL);
-	if (place && place->function)
-		json_number(json, "offset", address - place->start);
-	else
-		json_null(json, "offset");
-	json_words(json, "module", place && place->module ? place->module->path : NULL);
-	if (place && place->module)
-		words_json_address(json, "module_offset", address - place->module->base);
-	else
-		json_null(json, "module_offset");
-	json_line_of(json, &line);
-	json_close(json, '}');
+	*row++ = row_address(address);
+	*row++ = row_words(place ? place->function : NULL);
+	*row++ = row_words(place ? place->linkage : NULL);
+	*row++ = place && place->function ? row_u64(address - place->start) : row_null();
+	*row++ = row_words(module ? module->path : NULL);
+	*row++ = module ? row_address(address - module->base) : row_null();
+	*row++ = row_words(line.source);
+	*row = line.source ? row_u64(line.line) : row_null();
 }
 
-void words_json_thread(struct json *json, const struct trail_path *path)
+void words_thread_row(struct row_value *row, const struct trail_path *path)
 {
-	json_number(json, "pid", path->stream->pid);
-	json_number(json, "tid", path->stream->tid);
-	json_string(json, "comm", path->stream->comm);
+	*row++ = row_u64(path->stream->pid);
+	*row++ = row_u64(path->stream->tid);
+	*row = row_text(path->stream->comm);
 }
 
-void words_json_time(struct json *json, const char *key, uint64_t ns, uint64_t begin_ns)
-{
-	json_decimal(json, key, (double)(int64_t)(ns - begin_ns) / 1e9, 9);
-}
-
-/* A number that may be negative; all are small. */
-static void json_signed(struct json *json, const char *key, uint64_t value)
-{
-	if ((int64_t)value < 0 && (int64_t)value >= -ERRNO_MAX)
-		json_decimal(json, key, (double)(int64_t)value, 0);
-	else
-		json_number(json, key, value);
-}
-
-static void json_end(struct json *json, const struct trail_between *between)
+static const char *ending_name(uint64_t reason)
 {
 	static const char *const reasons[] = {
 		[TRAIL_EXITED] = "exited",
@@ -433,58 +409,47 @@ static void json_end(struct json *json, const struct trail_between *between)
 		[TRAIL_DETACHED] = "detached",
 		[TRAIL_ENDED_WITH] = "with_process",
 	};
-	uint64_t reason = between->values[0];
-	char name[32];
 
-	json_words(json, "reason",
-		   reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[reason] : NULL);
-	json_signed(json, "number", between->values[1]);
-	if (reason == TRAIL_KILLED || reason == TRAIL_ENDED_WITH)
-		json_string(json, "signal", words_signal(between->values[1], name));
+	return reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[reason] : NULL;
 }
 
-void words_json_event(struct json *json, struct image *image, const struct trail_between *between)
+void words_event_row(struct row_value *row, struct image *image,
+		     const struct trail_between *between, char name[32])
 {
+	enum { EVENT, REASON, CHILD, NUMBER, SIGNAL, CALL, RESULT, ERROR, BLOCKS, HANDLER };
 	uint64_t first = between->values[0], second = between->values[1];
-	char name[32];
 
-	json_string(json, "event", trail_shapes[between->event].name);
+	row[EVENT] = row_text(trail_shapes[between->event].name);
 	switch ((enum trail_event)between->event) {
 	case TRAIL_SIGNAL:
-		json_number(json, "number", first);
-		json_string(json, "signal", words_signal(first, name));
+		row[NUMBER] = row_u64(first);
+		row[SIGNAL] = row_text(words_signal(first, name));
 		if (second)
-			words_json_place(json, "handler", image, second);
-		else
-			json_null(json, "handler");
+			words_place_row(&row[HANDLER], image, second);
 		break;
 	case TRAIL_SYSCALLED:
-		json_number(json, "number", first);
-		json_words(json, "call", syscall_name(first));
-		json_signed(json, "result", second);
-		json_words(json, "error",
-			   is_error(second) ? strerrorname_np((int)-(int64_t)second) : NULL);
+		row[NUMBER] = row_s64((int64_t)first);
+		row[CALL] = row_words(syscall_name(first));
+		row[RESULT] = row_s64((int64_t)second);
+		if (is_error(second))
+			row[ERROR] = row_words(strerrorname_np((int)-(int64_t)second));
 		break;
 	case TRAIL_LOST:
-		if (first)
-			json_number(json, "blocks", first);
-		else
-			json_null(json, "blocks");
+		row[BLOCKS] = row_known(first);
 		break;
 	case TRAIL_GAP:
-		json_string(json, "reason", gap_name(first));
+		row[REASON] = row_text(gap_name(first));
 		break;
 	case TRAIL_FORK:
-		json_number(json, "child", first);
+		row[CHILD] = row_u64(first);
 		break;
 	case TRAIL_END:
-		json_end(json, between);
+		row[REASON] = row_text(ending_name(first));
+		row[NUMBER] = row_s64((int64_t)second);
+		if (first == TRAIL_KILLED || first == TRAIL_ENDED_WITH)
+			row[SIGNAL] = row_text(words_signal(second, name));
 		break;
 	default:
 		break;
 	}
-	if (between->has_at)
-		words_json_place(json, "at", image, between->at);
-	else
-		json_null(json, "at");
 }

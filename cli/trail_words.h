@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the ways of showing a trail say alike: places, threads, events; for people and as JSON. */
+/* What the ways of showing a trail say alike: places, threads, events; in text and in rows. */
 #ifndef CLI_TRAIL_WORDS_H
 #define CLI_TRAIL_WORDS_H
 
 #include "base/out.h"
-#include "cli/json.h"
 #include "cli/trail_view.h"
+#include "read/rows/render.h"
 
 #include <stdint.h>
 
@@ -51,32 +51,56 @@ const char *words_call(uint64_t number, char text[48]);
 /* An event, as "system call write = 5" or "killed by SIGSEGV"; not where it was. */
 void words_event(struct out *out, struct image *image, const struct trail_between *between);
 
-/* ---- JSON: members of an object ---- */
+/* ---- columns of rows, and functions that fill them in a row, which is zeroed before ---- */
 
-/*
- * KEY: {"address": "0x12", "function": , "linkage": , "offset": , "module": , "source": , "line":
- * }; what is not known is null.
- */
-void words_json_place(struct json *json, const char *key, struct image *image, uint64_t address);
+/* A place: its columns have `of` before their names, "from_". */
+#define WORDS_PLACE_VALUES 8
+#define WORDS_PLACE_COLUMNS(of)                                                                    \
+	{ of "address", ROW_ADDRESS, ROW_PLAIN, 0, "of the instruction" },                         \
+		{ of "function", ROW_TEXT, ROW_PLAIN, 0, "that it is in" },                        \
+		{ of "linkage", ROW_TEXT, ROW_PLAIN, 0, "the function's name to the linker" },     \
+		{ of "offset", ROW_U64, ROW_PLAIN, 0, "in the function" },                         \
+		{ of "module", ROW_TEXT, ROW_PLAIN, 0, "the file that it is from" },               \
+		{ of "module_offset", ROW_ADDRESS, ROW_PLAIN, 0, "in the module" },                \
+		{ of "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },                               \
+	{                                                                                          \
+		of "line", ROW_U64, ROW_PLAIN, 0, "and line of source"                             \
+	}
+void words_place_row(struct row_value *row, struct image *image, uint64_t address);
+
+/* Whose trail it is. */
+#define WORDS_THREAD_VALUES 3
+#define WORDS_THREAD_COLUMNS                                                                       \
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "of the process" },                                        \
+		{ "tid", ROW_U64, ROW_PLAIN, 0, "of the thread" },                                 \
+	{                                                                                          \
+		"comm", ROW_TEXT, ROW_PLAIN, 0, "the thread's name"                                \
+	}
+void words_thread_row(struct row_value *row, const struct trail_path *path);
+
+/* What came between blocks. */
+#define WORDS_EVENT_VALUES (9 + WORDS_PLACE_VALUES)
+#define WORDS_EVENT_COLUMNS                                                                        \
+	{ "event", ROW_TEXT, ROW_PLAIN, 0, "signal, syscall, lost, gap, fork, exec, end, ..." },   \
+		{ "reason", ROW_TEXT, ROW_PLAIN, 0, "of a gap, or an end" },                       \
+		{ "child", ROW_U64, ROW_PLAIN, 0, "of a fork" },                                   \
+		{ "number", ROW_S64, ROW_PLAIN, 0, "of a signal, a system call, an exit" },        \
+		{ "signal", ROW_TEXT, ROW_PLAIN, 0, "its name" },                                  \
+		{ "call", ROW_TEXT, ROW_PLAIN, 0, "the system call's name" },                      \
+		{ "result", ROW_S64, ROW_PLAIN, 0, "of the system call" },                         \
+		{ "error", ROW_TEXT, ROW_PLAIN, 0, "its name" },                                   \
+		{ "blocks", ROW_U64, ROW_COUNT, 0, "that were lost; null: unknown" },              \
+		WORDS_PLACE_COLUMNS("handler_")
+void words_event_row(struct row_value *row, struct image *image,
+		     const struct trail_between *between, char name[32]);
+
+/* A thread's trail as a whole: what words_thread() says. */
+extern const struct row_table trail_thread_table;
+void words_thread_put(struct rows *rows, const struct trail_view *view,
+		      const struct trail_path *path);
 
 /* "shop.c:12". In text[], which is returned; NULL: the line is not known. */
 #define WORDS_LINE_BYTES 128
 const char *words_line_text(const struct image_line *line, char text[WORDS_LINE_BYTES]);
-
-/* An address as a string, in hexadecimal: JSON's numbers do not hold all. */
-void words_json_address(struct json *json, const char *key, uint64_t address);
-
-/* "pid", "tid", "comm". */
-void words_json_thread(struct json *json, const struct trail_path *path);
-
-/* The same, and what words_thread() says. */
-void words_json_path(struct json *json, const struct trail_view *view,
-		     const struct trail_path *path);
-
-/* "event" and what it says: of a signal "number", "name" and "handler", and so on. */
-void words_json_event(struct json *json, struct image *image, const struct trail_between *between);
-
-/* "time_s" since `begin_ns`. */
-void words_json_time(struct json *json, const char *key, uint64_t ns, uint64_t begin_ns);
 
 #endif

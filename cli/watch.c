@@ -31,7 +31,8 @@
 #define CHILD_WAIT_NS 2000000000u
 #define HISTORY_DEFAULT 10
 #define HISTORY_MAX 1000000
-#define LINES_MAX 20 /* of a table on a terminal */
+#define LINES_MAX 20   /* of a table on a terminal */
+#define BESIDE_ROWS 3u /* lines: its two titles, and what is left out */
 #define ROWS_DEFAULT 20
 #define ROWS_MAX 1000000
 
@@ -216,18 +217,37 @@ static void table_clear(struct watching *watching, FILE *to)
 	watching->shown_lines = 0;
 }
 
-static struct writers_view view_of(const struct options *options)
+static FILE *table_to;
+
+static ssize_t table_write(int fd, const void *bytes, size_t count)
 {
-	return (struct writers_view){ .by_thread = options->by_thread, .rows = options->rows };
+	(void)fd;
+	(void)fwrite(bytes, 1, count, table_to); /* it keeps its errors */
+	return (ssize_t)count;
+}
+
+/* The table as text, `shown` rows of each watch at most (0: all); `columns` 0: any. */
+static void table_put(const struct watching *watching, size_t shown, FILE *to, size_t columns)
+{
+	static struct out out;
+	struct rows rows;
+
+	table_to = to;
+	out_init(&out, -1);
+	out.write = table_write;
+	rows_begin(&rows, &out, ROWS_TEXT);
+	rows.columns = columns;
+	writers_rows(watching->table, watching->options->by_thread, shown, &rows);
+	(void)rows_end(&rows);
 }
 
 /* In one piece, or it would be seen to go and to come. */
 static void table_show(struct watching *watching)
 {
 	struct winsize size = { 0 };
-	struct writers_view view = view_of(watching->options);
+	unsigned int lines = LINES_MAX;
+	size_t shown, room, bytes = 0, at = 0;
 	char *text = NULL;
-	size_t bytes = 0;
 	FILE *to;
 
 	if (!watching->is_live || ticks_clock_ns(CLOCK_MONOTONIC) - watching->shown_ns < SHOW_NS)
@@ -236,17 +256,19 @@ static void table_show(struct watching *watching)
 	to = open_memstream(&text, &bytes);
 	if (!to)
 		return; /* the next time, or at the end */
-	view.lines = LINES_MAX;
-	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 &&
-	    size.ws_row - 2u < view.lines)
-		view.lines = size.ws_row - 2u;
-	view.columns = size.ws_col;
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 && size.ws_row - 2u < lines)
+		lines = size.ws_row - 2u;
+	room = lines > BESIDE_ROWS ? lines - BESIDE_ROWS : 1;
+	shown = watching->options->rows;
+	shown = shown && shown < room ? shown : room;
 	table_clear(watching, to);
-	watching->shown_lines = writers_show(watching->table, &view, to);
-	if (fclose(to))
-		watching->shown_lines = 0;
-	else
-		fwrite(text, 1, bytes, stdout);
+	table_put(watching, shown, to, size.ws_col);
+	if (!fclose(to)) {
+		/* what goes out of sight could not be taken away again */
+		for (; at < bytes && watching->shown_lines < lines; at++)
+			watching->shown_lines += text[at] == '\n';
+		fwrite(text, 1, at, stdout);
+	}
 	free(text);
 	push_out(watching);
 }
@@ -390,43 +412,45 @@ static void watch(struct watching *watching)
 	}
 }
 
+static const struct row_column watching_columns[] = {
+	{ "hits", ROW_U64, ROW_COUNT, 0, "null: not measured" },
+	{ "discarded", ROW_U64, ROW_COUNT, 0, "hits that found no room in the buffer" },
+	{ "status", ROW_U64, ROW_PLAIN, 0, "the command's exit status" },
+	{ "error", ROW_TEXT, ROW_PLAIN, 0, "what failed; null: nothing" },
+};
+const struct row_table watch_run_table = ROW_TABLE(
+	"watching", "What waymark watch --json begins with.", watching_columns);
+
 static int sum_up_json(const struct watching *watching, const struct wm_session_status *status,
 		       int result)
 {
 	static struct out out;
-	struct json json = { &out, 0 };
-	struct rows rows = { .out = &out, .format = ROWS_JSON, .follows = 1 };
+	uint64_t hits = watching->table ? writers_hits(watching->table) : 0;
+	int is_unproven = !hits && watching->session && watching->session->watched->unproven;
+	const struct row_value row[] = { is_unproven ? row_null() : row_u64(hits),
+					 row_u64(status->discarded), row_u64((uint64_t)result),
+					 row_words(watching->why) };
+	struct rows rows;
 
 	out_init(&out, STDOUT_FILENO);
-	json_open(&json, NULL, '{');
-	if (watching->session && watching->session->watched->unproven &&
-	    !writers_hits(watching->table))
-		json_null(&json, "hits");
-	else
-		json_number(&json, "hits", watching->table ? writers_hits(watching->table) : 0);
-	json_number(&json, "discarded", status->discarded);
+	rows_begin(&rows, &out, ROWS_JSON);
+	rows_record(&rows, &watch_run_table, row);
 	if (watching->table) {
-		writers_json(watching->table, &json);
-		writers_history_json(watching->table, watching->began_ns, &json);
+		writers_rows(watching->table, 0, 0, &rows);
+		writers_history_rows(watching->table, watching->began_ns, &rows);
 	}
 	if (watching->session)
 		watches_rows(&rows, watching->session->watched);
 	findings_rows(&rows, &watching->findings);
-	json.follows = 1;
-	json_number(&json, "status", (uint64_t)result);
-	json_words(&json, "error", watching->why);
-	json_close(&json, '}');
-	out_char(&out, '\n');
-	return out_flush(&out) ? complain(out.error, "standard output") : result;
+	return rows_end(&rows) ? complain(out.error, "standard output") : result;
 }
 
 static void sum_up(struct watching *watching, const struct wm_session_status *status)
 {
-	const struct writers_view view = view_of(watching->options);
 	char lost[32];
 
 	table_clear(watching, stdout);
-	writers_show(watching->table, &view, stdout);
+	table_put(watching, watching->options->rows, stdout, 0);
 	if (watching->options->history && !watching->options->each &&
 	    writers_hits(watching->table)) {
 		printf("\nthe last, with seconds since the beginning:\n");

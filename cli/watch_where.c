@@ -302,41 +302,26 @@ void watch_backtrace_lines(const struct where_backtrace *backtrace,
 	}
 }
 
-/* ---- JSON ---- */
+static const struct row_column frame_columns[] = {
+	{ "hit", ROW_U64, ROW_PLAIN, ROW_DETAIL, "whose frame it is; null in waymark dump" },
+	WATCH_WHERE_COLUMNS,
+	{ "inlined", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "the function is in line in the next" },
+	{ "signal", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "the caller is a signal's handling" },
+};
+const struct row_table frame_table = ROW_TABLE(
+	"frame", "Where a hit was, the innermost function first, and its callers.", frame_columns);
 
-static void frame_json(const struct where *where, size_t index, struct json *json)
+void watch_frames_put(const struct where_backtrace *backtrace, struct row_value hit,
+		      struct rows *rows)
 {
-	const struct spot_frame *frame = &where->spot.frames[index];
-
-	json_number(json, "address", where->address);
-	json_words(json, "module", where->spot.module);
-	json_words(json, "function", frame->function);
-	json_number(json, "offset", where->spot.offset);
-	json_words(json, "source", frame->source);
-	if (frame->source)
-		json_number(json, "line", frame->line);
-	else
-		json_null(json, "line");
-}
-
-void watch_where_json(const struct where *where, struct json *json)
-{
-	frame_json(where, 0, json);
-}
-
-void watch_frames_json(const struct where_backtrace *backtrace, struct json *json)
-{
-	json_open(json, "frames", '[');
 	for (unsigned int i = 0; i < backtrace->count; i++) {
-		const struct where *where = backtrace->frames[i];
+		const struct spot *spot = &backtrace->frames[i]->spot;
 
-		for (size_t j = 0; j < where->spot.count; j++) {
-			json_open(json, NULL, '{');
-			frame_json(where, j, json);
-			json_bool(json, "inlined", j + 1 < where->spot.count);
-			json_bool(json, "signal", where->is_restorer && i);
-			json_close(json, '}');
-		}
+		for (size_t j = 0; j < spot->count; j++)
+			ROWS_PUT(rows, frame_columns, hit,
+				 WATCH_WHERE_VALUES(backtrace->frames[i]->address, spot->module,
+						    spot->offset, &spot->frames[j]),
+				 row_bool(j + 1 < spot->count),
+				 row_bool(backtrace->frames[i]->is_restorer && i));
 	}
-	json_close(json, ']');
 }

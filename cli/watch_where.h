@@ -6,10 +6,9 @@
 #ifndef CLI_WATCH_WHERE_H
 #define CLI_WATCH_WHERE_H
 
-#include "cli/json.h"
 #include "read/history/spot.h"
 #include "read/pass/merge.h"
-#include "read/rows/row.h"
+#include "read/rows/render.h"
 #include "record/session/session.h"
 
 #include <stdint.h>
@@ -64,10 +63,7 @@ char *watch_where_text(const struct where *where, char *text, size_t room);
 void watch_backtrace_lines(const struct where_backtrace *backtrace,
 			   void (*line)(const char *text, void *data), void *data);
 
-/* The innermost function's members: `address`, `module`, `function`, `offset`, `source`, `line`. */
-void watch_where_json(const struct where *where, struct json *json);
-
-/* The same as columns of a table, and their values. */
+/* A place as columns of a table, of its innermost function; and their values. */
 #define WATCH_WHERE_COLUMNS                                                                        \
 	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "of the instruction" },                   \
 		{ "module", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the file that the code is from" },   \
@@ -82,7 +78,9 @@ void watch_where_json(const struct where *where, struct json *json);
 	row_address(at), row_words(file), row_words((frame)->function), row_u64(beyond),           \
 		row_words((frame)->source), (frame)->source ? row_u64((frame)->line) : row_null()
 
-/* The same for each frame, in an array `frames`; functions in line have `inlined` true. */
-void watch_frames_json(const struct where_backtrace *backtrace, struct json *json);
+/* A row of frame_table for each frame, also in line; `hit`: the column of that name. */
+void watch_frames_put(const struct where_backtrace *backtrace, struct row_value hit,
+		      struct rows *rows);
+extern const struct row_table frame_table;
 
 #endif

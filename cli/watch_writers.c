@@ -5,17 +5,11 @@
 #include "base/quantity.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WHERE_BYTES WATCH_WHERE_BYTES
 #define VALUE_BYTES (WATCH_VALUE_BYTES + 8)
-#define THREAD_COLUMNS 7
-#define THREADS_COLUMNS 12 /* "6000 threads" */
-#define BESIDE_WHERE 18u   /* columns: of the count, and what is between; not of the thread */
-#define WHERE_LEAST 10u
-#define VALUE_LEAST 16u
 
 /* Who: a place in the code and a thread. */
 struct writer {
@@ -26,7 +20,7 @@ struct writer {
 	char first[WATCH_VALUE_BYTES], last[WATCH_VALUE_BYTES];
 };
 
-/* What the table shows in one line: a writer, or all threads of one place. */
+/* A row of the table: a writer, or all threads of one place. */
 struct row {
 	const struct writer *one;	   /* any of them */
 	const struct writer *first, *last; /* whose values were the first and the last */
@@ -268,35 +262,6 @@ static struct row *sorted(const struct writers *table, int by_thread, size_t *co
 	return all;
 }
 
-/*
- * How wide the column of places is: as the widest of them, unless values would have no room then.
- */
-static unsigned int where_width(const struct row *rows, size_t count, unsigned int beside,
-				unsigned int columns)
-{
-	unsigned int widest = WHERE_LEAST, most = WHERE_BYTES;
-	char where[WHERE_BYTES];
-
-	for (size_t i = 0; i < count; i++) {
-		unsigned int width = (unsigned int)strlen(
-			watch_where_text(rows[i].one->where, where, sizeof(where)));
-
-		widest = width > widest ? width : widest;
-	}
-	if (columns)
-		most = columns > beside + VALUE_LEAST + WHERE_LEAST ? columns - beside - VALUE_LEAST
-								    : WHERE_LEAST;
-	return widest < most ? widest : most;
-}
-
-/* Cut where it goes beyond `width`, and that is seen. */
-static const char *cut(char *text, unsigned int width)
-{
-	if (strlen(text) > width)
-		memcpy(text + width - 3, "...", 4);
-	return text;
-}
-
 /* "1 .. 400": the first value that was written there, and the last. */
 static void values_text(const struct row *row, char *text, size_t room)
 {
@@ -322,84 +287,93 @@ static void thread_text(const struct row *row, char *text, size_t room)
 			 quantity_show_count(row->threads, count, sizeof(count)));
 }
 
-/* Count what has no room. Returns how many lines that took. */
-static unsigned int left_out(const struct row *rows, size_t count, FILE *to)
-{
-	char text[32], hits[32];
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		sum += rows[i].count;
-	if (count)
-		fprintf(to, "%12s  in %s more rows\n", quantity_show_count(sum, hits, sizeof(hits)),
-			quantity_show_count(count, text, sizeof(text)));
-	return count > 0;
-}
-
-/* How the columns are laid out. */
-struct layout {
-	int threads, where, values; /* columns; of values the most */
+static const struct row_column writer_columns[] = {
+	{ "watch", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its expression" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "hits there" },
+	{ "threads", ROW_U64, ROW_COUNT, ROW_DETAIL, "that had them" },
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "of the thread, or of one of them" },
+	{ "tid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "likewise" },
+	{ "thread", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT | ROW_RIGHT, "its tid, or how many" },
+	{ "where", ROW_TEXT, ROW_PLAIN, 0, "the place, with functions in line" },
+	WATCH_WHERE_COLUMNS,
+	{ "read", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "the hits wrote nothing" },
+	{ "first", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "value there" },
+	{ "first_exact", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is certain" },
+	{ "last", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "value there" },
+	{ "last_exact", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is certain" },
+	{ "values", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT | ROW_QUOTED, "the two" },
 };
+const struct row_table writer_table = ROW_TABLE(
+	"writer", "The hits of a watch, by line of source and thread.", writer_columns);
+const struct row_table writer_line_table = ROW_TABLE(
+	"writer_line", "The hits of a watch, by line of source.", writer_columns);
 
-static void put_row(const struct row *row, const struct layout *layout, FILE *to)
+static void put_row(const struct writers *table, const struct row *row, struct rows *rows)
 {
-	char where[WHERE_BYTES], count[32], thread[48], values[2 * VALUE_BYTES];
+	char where[WHERE_BYTES], thread[48], values[2 * VALUE_BYTES];
+	const struct writer *one = row->one;
 
-	watch_where_text(row->one->where, where, sizeof(where));
 	thread_text(row, thread, sizeof(thread));
 	values_text(row, values, sizeof(values));
-	fprintf(to, "%12s  %*s  %-*s  %.*s\n",
-		quantity_show_count(row->count, count, sizeof(count)), layout->threads, thread,
-		layout->where, cut(where, (unsigned int)layout->where), layout->values, values);
+	ROWS_PUT(rows, writer_columns, row_text(table->watches[one->watch]), row_u64(row->count),
+		 row_u64(row->threads), row_u64(one->pid), row_u64(one->tid), row_text(thread),
+		 row_text(watch_where_text(one->where, where, sizeof(where))),
+		 WATCH_WHERE_VALUES(one->where->address, one->where->spot.module,
+				    one->where->spot.offset, &one->where->spot.frames[0]),
+		 row_bool(one->is_read), row_words(row->first->first),
+		 row_bool(!row->first->is_first_uncertain), row_words(row->last->last),
+		 row_bool(!row->last->is_last_uncertain), row_words(values));
 }
 
-/* The rows of one watch, in `lines` at most. Returns how many lines it printed. */
-static unsigned int show_watch(const struct writers *table, const struct row *rows, size_t count,
-			       size_t shown, const struct layout *layout, FILE *to)
+/* The rows of one watch, as text: it is their title. */
+static void show_watch(const struct writers *table, const struct row *all, size_t count,
+		       size_t shown, struct rows *rows)
 {
-	fprintf(to, "%12s  %*s  %-*s  %.*s\n", "COUNT", layout->threads, "THREAD", layout->where,
-		"WHERE", layout->values, table->watches[rows[0].one->watch]);
-	for (size_t i = 0; i < count && i < shown; i++)
-		put_row(&rows[i], layout, to);
-	if (shown >= count)
-		return (unsigned int)count + 1;
-	return (unsigned int)shown + 1 + left_out(rows + shown, count - shown, to);
+	struct rows_layout layout = { .title = table->watches[all->one->watch], .shown = shown };
+	char more[64], text[32];
+	uint64_t hits = 0;
+
+	for (size_t i = shown ? shown : count; i < count; i++)
+		hits += all[i].count;
+	snprintf(more, sizeof(more), "%s hits; --rows 0 shows all",
+		 quantity_show_count(hits, text, sizeof(text)));
+	layout.more = more;
+	rows_open(rows, &writer_table, &layout);
+	for (size_t i = 0; i < count; i++)
+		put_row(table, &all[i], rows);
+	rows_close(rows);
 }
 
-/* How many of a watch's rows have room: a line for the head, and one for what is left out. */
-static size_t room_for(size_t count, size_t most, unsigned int lines)
+static void put_all(const struct writers *table, int by_thread, struct rows *rows)
 {
-	if (most && count > most)
-		count = most;
-	if (lines && count + 1 > lines)
-		count = lines > 2 ? lines - 2 : 0;
-	return count;
+	size_t count;
+	struct row *all = sorted(table, by_thread, &count);
+
+	rows_open(rows, by_thread ? &writer_table : &writer_line_table, NULL);
+	for (size_t i = 0; i < count; i++)
+		put_row(table, &all[i], rows);
+	rows_close(rows);
+	free(all);
 }
 
-unsigned int writers_show(const struct writers *table, const struct writers_view *view, FILE *to)
+void writers_rows(const struct writers *table, int by_thread, size_t shown, struct rows *rows)
 {
-	size_t all, count, shown;
-	struct row *rows = sorted(table, view->by_thread, &all);
-	struct layout layout = { .threads = THREAD_COLUMNS, .values = INT_MAX };
-	unsigned int lines = 0, width;
+	size_t all, count;
+	struct row *list;
 
-	for (size_t i = 0; i < all; i++)
-		if (rows[i].threads > 1)
-			layout.threads = THREADS_COLUMNS;
-	width = BESIDE_WHERE + (unsigned int)layout.threads;
-	layout.where = (int)where_width(rows, all, width, view->columns);
-	width += (unsigned int)layout.where;
-	if (view->columns)
-		layout.values = view->columns > width ? (int)(view->columns - width) : 0;
-	for (size_t i = 0; i < all && (!view->lines || lines < view->lines); i += count) {
-		for (count = 1; i + count < all; count++)
-			if (rows[i + count].one->watch != rows[i].one->watch)
-				break;
-		shown = room_for(count, view->rows, view->lines ? view->lines - lines : 0);
-		lines += show_watch(table, rows + i, count, shown, &layout, to);
+	if (rows->format != ROWS_TEXT) {
+		put_all(table, 0, rows);
+		put_all(table, 1, rows);
+		return;
 	}
-	free(rows);
-	return lines;
+	list = sorted(table, by_thread, &all);
+	for (size_t i = 0; i < all; i += count) {
+		for (count = 1; i + count < all; count++)
+			if (list[i + count].one->watch != list[i].one->watch)
+				break;
+		show_watch(table, &list[i], count, shown, rows);
+	}
+	free(list);
 }
 
 static const struct watch_hit *kept_at(const struct writers *table, size_t index)
@@ -420,83 +394,44 @@ void writers_history(const struct writers *table, uint64_t began_ns, FILE *to)
 		writers_line(table, kept_at(table, i), began_ns, to);
 }
 
-/* ---- JSON ---- */
+static const struct row_column hit_columns[] = {
+	{ "hit", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its number among these" },
+	{ "watch", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its expression" },
+	{ "since", ROW_U64, ROW_SINCE, ROW_DETAIL, "when" },
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "of the thread" },
+	{ "tid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "of the thread" },
+	WATCH_WHERE_COLUMNS,
+	{ "read", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "nothing was written" },
+	{ "late", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it was at that place or before" },
+	{ "kernel", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it wrote, in a system call there" },
+	{ "before", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the value" },
+	{ "before_exact", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is certain" },
+	{ "after", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the value" },
+	{ "after_exact", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is certain" },
+};
+const struct row_table hit_table = ROW_TABLE("hit", "The last hits of watches.", hit_columns);
 
-static void json_writer(const struct writers *table, struct json *json, const struct writer *writer)
+static void put_hit(const struct writers *table, const struct watch_hit *hit, uint64_t number,
+		    uint64_t began_ns, struct rows *rows)
 {
-	json_open(json, NULL, '{');
-	json_string(json, "watch", table->watches[writer->watch]);
-	json_number(json, "pid", writer->pid);
-	json_number(json, "tid", writer->tid);
-	watch_where_json(writer->where, json);
-	watch_frames_json(&(struct where_backtrace){ { writer->where }, 1 }, json);
-	json_bool(json, "read", writer->is_read);
-	json_number(json, "count", writer->count);
-	json_words(json, "first", writer->first);
-	json_bool(json, "first_exact", !writer->is_first_uncertain);
-	json_words(json, "last", writer->last);
-	json_bool(json, "last_exact", !writer->is_last_uncertain);
-	json_close(json, '}');
+	ROWS_PUT(rows, hit_columns, row_u64(number), row_text(table->watches[hit->watch]),
+		 row_u64(hit->time_ns > began_ns ? hit->time_ns - began_ns : 0), row_u64(hit->pid),
+		 row_u64(hit->tid),
+		 WATCH_WHERE_VALUES(hit->where->address, hit->where->spot.module,
+				    hit->where->spot.offset, &hit->where->spot.frames[0]),
+		 row_bool(hit->is_read), row_bool(hit->is_late), row_bool(hit->is_kernel),
+		 row_words(hit->before), row_bool(!hit->is_before_uncertain), row_words(hit->after),
+		 row_bool(!hit->is_after_uncertain));
 }
 
-static void json_hit(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
-		     struct json *json)
+void writers_history_rows(const struct writers *table, uint64_t began_ns, struct rows *rows)
 {
-	json_open(json, NULL, '{');
-	json_string(json, "watch", table->watches[hit->watch]);
-	json_number(json, "since_ns", hit->time_ns > began_ns ? hit->time_ns - began_ns : 0);
-	json_number(json, "pid", hit->pid);
-	json_number(json, "tid", hit->tid);
-	watch_where_json(hit->where, json);
-	watch_frames_json(&hit->backtrace, json);
-	json_bool(json, "read", hit->is_read);
-	json_bool(json, "late", hit->is_late);
-	json_bool(json, "kernel", hit->is_kernel);
-	json_words(json, "before", hit->before);
-	json_words(json, "after", hit->after);
-	json_bool(json, "before_exact", !hit->is_before_uncertain);
-	json_bool(json, "after_exact", !hit->is_after_uncertain);
-	json_close(json, '}');
-}
-
-static void json_row(const struct writers *table, struct json *json, const struct row *row)
-{
-	json_open(json, NULL, '{');
-	json_string(json, "watch", table->watches[row->one->watch]);
-	json_number(json, "threads", row->threads);
-	watch_where_json(row->one->where, json);
-	watch_frames_json(&(struct where_backtrace){ { row->one->where }, 1 }, json);
-	json_bool(json, "read", row->one->is_read);
-	json_number(json, "count", row->count);
-	json_words(json, "first", row->first->first);
-	json_bool(json, "first_exact", !row->first->is_first_uncertain);
-	json_words(json, "last", row->last->last);
-	json_bool(json, "last_exact", !row->last->is_last_uncertain);
-	json_close(json, '}');
-}
-
-void writers_json(const struct writers *table, struct json *json)
-{
-	size_t count;
-	struct row *rows = sorted(table, 0, &count);
-
-	json_open(json, "lines", '[');
-	for (size_t i = 0; i < count; i++)
-		json_row(table, json, &rows[i]);
-	json_close(json, ']');
-	free(rows);
-	rows = sorted(table, 1, &count);
-	json_open(json, "writers", '[');
-	for (size_t i = 0; i < count; i++)
-		json_writer(table, json, rows[i].one);
-	json_close(json, ']');
-	free(rows);
-}
-
-void writers_history_json(const struct writers *table, uint64_t began_ns, struct json *json)
-{
-	json_open(json, "history", '[');
+	rows_open(rows, &hit_table, NULL);
 	for (size_t i = 0; i < kept_count(table); i++)
-		json_hit(table, kept_at(table, i), began_ns, json);
-	json_close(json, ']');
+		put_hit(table, kept_at(table, i), i, began_ns, rows);
+	rows_close(rows);
+	rows_open(rows, &frame_table, NULL);
+	for (size_t i = 0; i < kept_count(table); i++)
+		watch_frames_put(&kept_at(table, i)->backtrace, row_u64(i), rows);
+	rows_close(rows);
 }

@@ -5,8 +5,8 @@
 #ifndef CLI_WATCH_WRITERS_H
 #define CLI_WATCH_WRITERS_H
 
-#include "cli/json.h"
 #include "cli/watch_where.h"
+#include "read/rows/render.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -58,26 +58,17 @@ void writers_settle(struct writers *table,
 void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
 		  FILE *to);
 
-/* What of the table is shown. */
-struct writers_view {
-	int by_thread;	      /* a row for each thread; else one for each line of source */
-	size_t rows;	      /* of each watch at most; 0: all */
-	unsigned int lines;   /* of all watches at most; 0: any */
-	unsigned int columns; /* no line is longer: places are cut first; 0: any */
-};
+extern const struct row_table writer_table, writer_line_table, hit_table, watch_run_table;
 
 /*
- * The table: most hits first. Under a watch's rows it says how many hits are in rows that are left
- * out. Returns how many lines it printed.
+ * The rows, most hits first: as text a table for each watch, by line or thread, of `shown` rows at
+ * most (0: all); else two tables, by line and by thread, of all.
  */
-unsigned int writers_show(const struct writers *table, const struct writers_view *view, FILE *to);
+void writers_rows(const struct writers *table, int by_thread, size_t shown, struct rows *rows);
 
-/* The last hits, oldest first. */
+/* The last hits, oldest first; also as tables of them and their frames. */
 void writers_history(const struct writers *table, uint64_t began_ns, FILE *to);
-
-/* As members of an object: `lines` and `writers`, each of all; and `history`, the last hits. */
-void writers_json(const struct writers *table, struct json *json);
-void writers_history_json(const struct writers *table, uint64_t began_ns, struct json *json);
+void writers_history_rows(const struct writers *table, uint64_t began_ns, struct rows *rows);
 
 uint64_t writers_hits(const struct writers *table);
 

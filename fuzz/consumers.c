@@ -49,6 +49,8 @@ void consumers_read(struct consumers *consumers, struct wm_session *session)
 {
 	struct watched_list *own = session->watched;
 	static FILE *null;
+	static struct out out;
+	struct rows rows;
 
 	if (!null)
 		null = fopen("/dev/null", "we");
@@ -58,7 +60,12 @@ void consumers_read(struct consumers *consumers, struct wm_session *session)
 	if (watch_hits_settle(consumers->hits, 0))
 		abort();
 	writers_settle(consumers->table, NULL, NULL);
-	writers_show(consumers->table, &(struct writers_view){ .columns = 80 }, null);
+	out_init(&out, fileno(null));
+	rows_begin(&rows, &out, ROWS_TEXT);
+	rows.columns = 80;
+	writers_rows(consumers->table, 0, 0, &rows);
+	if (rows_end(&rows))
+		abort();
 	writers_history(consumers->table, 0, null);
 	top_threads_settle(&consumers->count.threads, UINT64_MAX);
 	top_count_next(&consumers->count);

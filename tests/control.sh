@@ -87,7 +87,7 @@ await eval '[ "$(children two)" -gt 3 ]' || fail "no child has the new probe"
 control 0 code list
 expect "list" "$(tr '\n' ' ' <out)" "marker:changed:child marker:changed:s* func:two "
 control 0 --json "$recorder" list
-expect "--json" "$(python3 -c 'import json; print([s["spec"] for s in json.load(open("out"))["specs"]][-1])')" func:two
+expect "--json" "$(python3 -c 'import json; print([s["spec"] for s in json.load(open("out"))["spec"]][-1])')" func:two
 
 # ---- bad input, by name ----
 

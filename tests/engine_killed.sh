@@ -70,13 +70,13 @@ full()
 	grep -q "no room for the rest of the trace" words || fail "a full disk of $1, $2: $(cat words)"
 	grep -q "of these blocks [0-9,]* are not in the trace" words || fail "a full disk of $1, $2: all are in it: $(cat words)"
 	"$waymark" report --json room/full >reported 2>words || fail "a full disk of $1, $2: report: $(cat words)"
-	unwritten=$(of_json out trail unwritten)
+	unwritten=$(of_json out recorded_trail unwritten)
 	expect "a full disk of $1, $2: blocks" "$(of_json reported trail blocks)" \
-		$(($(of_json out trail blocks) - $(of_json out trail overwritten) - unwritten))
+		$(($(of_json out recorded_trail blocks) - $(of_json out recorded_trail overwritten) - unwritten))
 	expect "a full disk of $1, $2: of them missing" "$(of_json reported unwritten_blocks)" "$unwritten"
-	expect "a full disk of $1, $2: of threads" "$(of_json reported unwritten_threads)" "$(of_json out trail unwritten_threads)"
+	expect "a full disk of $1, $2: of threads" "$(of_json reported unwritten_threads)" "$(of_json out recorded_trail unwritten_threads)"
 	expect "a full disk of $1, $2: threads" "$(threads_in reported)" \
-		$(($(of_json out trail threads) - $(of_json out trail unwritten_threads)))
+		$(($(of_json out recorded_trail threads) - $(of_json out recorded_trail unwritten_threads)))
 	cmp compressed by_engine || fail "a full disk of $1, $2: another output"
 	[ "$unwritten" -gt 0 ] || fail "a full disk of $1, $2: nothing is missing"
 	"$waymark" report room/full >said 2>words

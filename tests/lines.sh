@@ -54,7 +54,7 @@ if command -v gcov >/dev/null && cc -O0 -g --coverage shapes.c -o counted && ./c
 	gcov -b -c counted-shapes.gcda >/dev/null 2>&1 || gcov -b -c shapes.gcda >/dev/null
 	numbers shapes.c.gcov | sort >theirs
 	said 0 "" trail --lines --json --source shapes.c plain
-	sed 's/.*"line":\([0-9]*\),"ran":\([0-9]*\).*/\1 \2/' out | sort >ours
+	sed -n 's/.*"line":\([0-9]*\),"ran":\([0-9]*\).*/\1 \2/p' out | sort >ours
 	join theirs ours | awk '$2 != $3 { print "line " $1 ": gcov " $2 ", ours " $3 }' >differ
 	[ ! -s differ ] || fail "lines ran otherwise: $(cat differ)"
 	[ "$(join theirs ours | wc -l)" -gt 80 ] || fail "few lines are reported by both: $(join theirs ours | wc -l)"
@@ -68,8 +68,7 @@ if command -v gcov >/dev/null && cc -O0 -g --coverage shapes.c -o counted && ./c
 	# Branches, on lines where the machine has as many as the source.
 	awk '/^ *[0-9#=-]+\*?: *[0-9]+:/ { split($0, part, ":"); line = part[2] + 0 }
 		/^branch .* (taken|never)/ { print line, $3 == "never" ? 0 : $4 }' shapes.c.gcov | jumps_by_line | sort >theirs
-	sed -n 's/.*"line":\([0-9]*\).*"jumps":\[\(.*\)\]}/\1 \2/p' out |
-		sed 's/[^0-9 ]\+/ /g' | awk '{ for (i = 2; i <= NF; i++) print $1, $i }' | jumps_by_line | sort >ours
+	sed -n 's/.*"line":\([0-9]*\),"taken":\([0-9]*\),"not_taken":\([0-9]*\)}/\1 \2\n\1 \3/p' out | jumps_by_line | sort >ours
 	join theirs ours >/dev/null
 	awk 'NR == FNR { theirs[$1] = $0; next } ($1 in theirs) && split(theirs[$1], part, " ") == NF {
 		both++; if (theirs[$1] != $0) print "gcov " theirs[$1] ", ours " $0 } END { print both + 0 >"both" }' \

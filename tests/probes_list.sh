@@ -62,7 +62,7 @@ list 0 --json --func '*' ./probed
 if command -v python3 >/dev/null; then
 	got=$(python3 -c '
 import json, sys
-places = json.load(open("out"))["place"]
+places = json.load(open("out"))["probe"]
 by_name = {place["name"]: place for place in places}
 add, split = by_name["probed:add"], by_name["probed:split"]
 assert add["form"] == "byte" and add["beside_uprobes"] == "safe"

@@ -20,7 +20,7 @@ specs=(-e 'func:up_*' -e marker:up:marker)
 	specs+=(-e usdt:up:place)
 	mapfile -t -O ${#addresses[@]} addresses < <("$waymark" list --json --usdt ./uprobes |
 		python3 -c 'import json, sys
-for place in json.load(sys.stdin)["place"]: print(place["address"][2:])')
+for place in json.load(sys.stdin)["probe"]: print(place["address"][2:])')
 }
 expect "addresses" $((${#addresses[@]} >= 10)) 1
 

@@ -39,7 +39,7 @@ json()
 {
 	python3 -c 'import json, sys
 o = json.loads(open("json").read())
-e = {row["event"]: row for row in o["count"]}
+e = {row["event"]: row for row in o["counted"]}
 print(eval(sys.argv[1]))' "$1" || fail "$1: $(cat json)" >&2
 }
 
@@ -250,7 +250,7 @@ fi
 grep -q '^page-faults  *software .*  page faults' out || fail "list --events: $(cat out)"
 "$waymark" list --events 'page-faul*' --json >out || fail "list --events GLOB"
 expect "a glob" "$(python3 -c 'import json
-print([(row["event"], row["available"]) for row in json.load(open("out"))["event"]])')" "[('page-faults', True)]"
+print([(row["event"], row["available"]) for row in json.load(open("out"))["countable"]])')" "[('page-faults', True)]"
 "$waymark" list --events 'nosuch*' 2>err && fail "a glob of nothing"
 says "there is no such event to count"
 "$waymark" list --events a b 2>err

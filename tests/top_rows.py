@@ -12,12 +12,12 @@ with open("its") as file:
     said = dict(zip(*[iter(file.read().split())] * 2))
 
 # all its threads have begun when the first marker comes
-begun = [bool(o["events"]) for o in rows].index(True) if any(o["events"] for o in rows) else 0
+begun = [bool(o["top_event"]) for o in rows].index(True) if any(o["top_event"] for o in rows) else 0
 
 
 def of(table, name=None):
     """that table's lines of all intervals"""
-    return [line for o in rows for line in o[table] if name in (None, line["name"])]
+    return [line for o in rows for line in o[table] if name in (None, line[table[4:]])]
 
 
 def total(table, name, field):
@@ -30,12 +30,12 @@ def time(thread):
 
 def part(name, *fields):
     """of the time of a thread"""
-    threads = [t for o in rows[begun + 1:] for t in o["threads"] if t["name"] == name]
+    threads = [t for o in rows[begun + 1:] for t in o["top_thread"] if t["thread"] == name]
     return sum(t[field] for t in threads for field in fields) / max(1, sum(map(time, threads)))
 
 
 def largest(table, field):
-    return max((total(table, line["name"], field), line["name"]) for line in of(table))[1]
+    return max((total(table, line[table[4:]], field), line[table[4:]]) for line in of(table))[1]
 
 
 print(eval(f"({sys.argv[1]})"))

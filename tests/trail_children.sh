@@ -31,11 +31,11 @@ counts()
 {
 	expect "processes" "$(json processes)" "$1"
 	expect "threads" "$(json threads)" "$2"
-	expect "pids" "$(sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' shown | sort -u | wc -l)" "$1"
+	expect "pids" "$(sed -n 's/.*"type":"trail_thread","pid":\([0-9]*\).*/\1/p' shown | sort -u | wc -l)" "$1"
 	expect "ends" "$(grep -c '"event":"end"' shown)" "$2"
 	expect "forks" "$(grep -c '"event":"fork"' shown)" $(($2 - 1))
-	sed -n 's/.*"event":"fork","child":\([0-9]*\).*/\1/p' shown | sort >made
-	sed -n 's/.*"type":"thread","pid":[0-9]*,"tid":\([0-9]*\).*/\1/p' shown | sort >there
+	sed -n 's/.*"event":"fork","reason":null,"child":\([0-9]*\).*/\1/p' shown | sort >made
+	sed -n 's/.*"type":"trail_thread","pid":[0-9]*,"tid":\([0-9]*\).*/\1/p' shown | sort >there
 	[ "$(comm -23 made there | wc -l)" = 0 ] || fail "a fork names what has no trail"
 }
 
@@ -62,7 +62,7 @@ ran() # NAME PID: the instructions behind an exec, or all
 }
 pid_of() # NAME: of its last process
 {
-	timeout 60 "$waymark" trail --json "$1" | sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' | tail -1
+	timeout 60 "$waymark" trail --json "$1" | sed -n 's/.*"type":"trail_thread","pid":\([0-9]*\).*/\1/p' | tail -1
 }
 cp offspring another
 rm -rf renamed
@@ -125,6 +125,6 @@ rm -rf exits
 timeout 60 "$waymark" record --json -e trail/soft,last=64K/ --on exit -o exits -- ./offspring f >out 2>words
 expect "--on exit: status" $? 4
 expect "--on exit: the program" "$(sed -n 's/.*"trigger":[^}]*"pid":\([0-9]*\).*/\1/p' out)" \
-	"$(timeout 60 "$waymark" trail --json exits | sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' | head -1)"
+	"$(timeout 60 "$waymark" trail --json exits | sed -n 's/.*"type":"trail_thread","pid":\([0-9]*\).*/\1/p' | head -1)"
 
 exit $failed

@@ -47,7 +47,7 @@ has out 'works_early\+.* program\.c:' 'works_late\+.* late\.c:'
 shown 0 trail --calls -n 0 went
 has out 'works_early \[early\] from .*program\.c:' 'works_late \[late\] from .*late\.c:'
 shown 0 trail --calls --json -n 0 went
-has out '"function":"works_early.*"from":\{[^}]*"module":"[^"]*/early"' '"function":"works_late.*"from":\{[^}]*"module":"[^"]*/late"'
+has out '"function":"works_early.*"from_module":"[^"]*/early"' '"function":"works_late.*"from_module":"[^"]*/late"'
 shown 0 coverage went
 has out 'FNDA:1,works_early' 'FNDA:1,works_late'
 # the loop's line: 5 turns here, 9 there

@@ -83,7 +83,7 @@ shows()
 	timeout 60 "$waymark" trail --json "$@" all 2>words
 }
 for way in instructions branches; do
-	shows --$way -n 0 | grep '^{"type":"[ib]' | grep '"module":"[^"]*/both"' >full
+	shows --$way -n 0 | grep '^{"type":"[ib]' | grep '[_"]module":"[^"]*/both"' >full
 	shows --$way -n 0 --module both | grep '^{"type":"[ib]' >chosen
 	cmp full chosen || fail "--$way --module"
 	for tid in $(sed 's/.*"tid":\([0-9]*\).*/\1/' full | uniq); do

@@ -57,7 +57,7 @@ if c++ -O2 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector -fno-excep
 	for way in --functions "--branches -n 0"; do
 		# shellcheck disable=SC2086
 		"$waymark" trail $way --json shop.trace >out || fail "trail $way --json"
-		sed -n 's/"function":"/\n&/gp' out | sed -n 's/^"function":"\([^"]*\)","linkage":"\([^"]*\)".*/\1 = \2/p' | sort -u >names
+		sed -n 's/"[a-z_]*function":"/\n&/gp' out | sed -n 's/^"[a-z_]*function":"\([^"]*\)","[a-z_]*linkage":"\([^"]*\)".*/\1 = \2/p' | sort -u >names
 		sed 's/.* = //' names | c++filt | paste -d '|' - names | sed 's/|.* = / = /' | sort -u >wanted
 		expect "what c++filt calls ${way%% *}" "$(cat names)" "$(cat wanted)"
 	done
@@ -84,7 +84,7 @@ for origin in "${origins[@]}"; do
 	run 0 -e "trail/$origin/" -o workers.trace -- ./workers
 	expect "turns of all" "$(branches_of "$turns")" "2097 3 "
 	expect "calls of all" "$(branches_of "$calls")" "2070 30 "
-	workers=$("$waymark" trail --json -n 1 workers.trace | sed -n 's/^{"type":"thread".*"pid":\([0-9]*\),"tid":\([0-9]*\).*/\1 \2/p')
+	workers=$("$waymark" trail --json -n 1 workers.trace | sed -n 's/^{"type":"trail_thread".*"pid":\([0-9]*\),"tid":\([0-9]*\).*/\1 \2/p')
 	expect "threads" "$(wc -l <<<"$workers")" 4
 	while read -r pid tid; do
 		if [ "$pid" = "$tid" ]; then

@@ -77,18 +77,19 @@ watched, dumped, sum = (open(name).read().splitlines() for name in sys.argv[1:])
 watched, dumped = json.loads(watched[-1]), [json.loads(line) for line in dumped]
 def names(frames):
     return [(f["function"], f["source"], f["line"], f["inlined"], f["signal"]) for f in frames]
-assert [names(e["frames"]) for e in dumped] == [names(h["frames"]) for h in watched["history"]]
-first = dumped[0]["frames"]
+assert [f for e in dumped for f in names(e["frame"])] == names(watched["frame"])
+first = dumped[0]["frame"]
 assert [f["inlined"] for f in first[:4]] == [False, True, True, False], first
-caller = int(dumped[0]["fields"]["caller1"], 16)
+caller = dumped[0]["fields"]["caller1"]
 assert first[1]["address"] == first[2]["address"] == first[3]["address"] == caller
-assert [f["signal"] for e in dumped for f in e["frames"]].count(True) == 1
+assert [f["signal"] for e in dumped for f in e["frame"]].count(True) == 1
 # each place counts once for each thread; the report has what the watch has
 def places(writers):
     return sorted((w["function"], w["line"], w["count"]) for w in writers)
-for table in "lines", "writers":
+for table in "writer_line", "writer":
     assert places(json.loads(sum[-1])[table]) == places(watched[table]), sum
 END
+"$waymark" report --csv stacks | grep -A1 ^watch,count,threads, | grep -q '^"value",' || fail "report --csv: no writers"
 "$waymark" report stacks >table || fail "report: $?"
 grep -q '^ *[5-9]  *2 threads  store (calls.c:' table || fail "report: $(cat table)"
 

@@ -22,7 +22,7 @@ import json, sys
 said = json.load(open("out"))
 lines = open("lines").read().splitlines()
 assert said["hits"] == len(lines), said
-for hit, line in zip(said["history"], lines):
+for hit, line in zip(said["hit"], lines):
     assert line.replace("~", "").endswith(hit["before"] + " -> " + hit["after"]), (hit, line)
 assert said["watch"][0]["hits"] == int(sys.argv[1]), said
 END

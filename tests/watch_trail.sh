@@ -24,10 +24,10 @@ leads()
 	"$waymark" trail --instructions --json --tid "$tid" -n 40 --to "event:watch:state#$number" "$dir" >way 2>way_words ||
 		fail "$dir, hit $number: $(cat way_words)"
 	at=$(grep '"type":"instruction"' way | tail -1)
-	[[ $at == *"\"at\":{\"address\":\"$(hit "$dir" "$number" ip)\",\"function\":\"clear\""* ]] ||
+	[[ $at == *"\"address\":\"$(hit "$dir" "$number" ip)\",\"function\":\"clear\""* ]] ||
 		fail "$dir, hit $number: not the store at $(hit "$dir" "$number" ip): $at"
-	grep '"type":"event"' way | tail -1 | grep -q SIGTRAP || fail "$dir, hit $number: no signal behind the store"
-	expect "$dir, hit $number: the way" "$(sed -n 's/.*"at":{"address":"[^"]*","function":"\(left\|right\)".*/\1/p' way | tail -1)" "$way"
+	grep '"type":"trail_event"' way | tail -1 | grep -q SIGTRAP || fail "$dir, hit $number: no signal behind the store"
+	expect "$dir, hit $number: the way" "$(sed -n 's/.*"address":"[^"]*","function":"\(left\|right\)".*/\1/p' way | tail -1)" "$way"
 }
 
 # planted DIR N: the way of the thread of the Nth event, as the program said it

@@ -81,9 +81,8 @@ def main():
     if not query:
         sys.exit("demo_query.py: no query was switched")
     with open(sys.argv[2], encoding="utf-8") as text:
-        threads = json.load(text).get("switched", [])
-    places = {place["address"]: place.get("function")
-              for thread in threads for place in thread["places"]}
+        places = {int(place["address"], 16): place["function"]
+                  for place in json.load(text).get("place", [])}
     ms = lambda ns: f"{ns / 1e6:.3f} ms"
     print(query.tid, *(f"{(time - first) / 1e9:.9f}" for time in (query.start, query.end + 1)))
     print(f"The query took {ms(query.end - query.start)}: running {ms(query.ns['running'])}, "

@@ -22,13 +22,16 @@ static const char *const suffixes[] = {
 	[ROW_SINCE] = "_ns", [ROW_BYTES] = "_bytes", [ROW_SHARE] = "_percent",
 };
 
-const char *rows_key(const struct row_column *column, char text[ROWS_KEY_BYTES])
+static const char *suffix_of(const struct row_column *column)
 {
 	const char *suffix = suffixes[column->unit];
 
-	if (*suffix && !strcmp(column->name, suffix + 1))
-		suffix = "";
-	snprintf(text, ROWS_KEY_BYTES, "%s%s", column->name, suffix);
+	return *suffix && !strcmp(column->name, suffix + 1) ? "" : suffix;
+}
+
+const char *rows_key(const struct row_column *column, char text[ROWS_KEY_BYTES])
+{
+	snprintf(text, ROWS_KEY_BYTES, "%s%s", column->name, suffix_of(column));
 	return text;
 }
 
@@ -149,9 +152,15 @@ static int put_unit(struct out *out, enum row_unit unit, const struct row_value 
 static void put_text(struct out *out, const struct row_column *column,
 		     const struct row_value *value)
 {
+	char tamed[1024];
+
 	if (value->type != ROW_TEXT &&
 	    put_unit(out, value->unit ? value->unit : column->unit, value))
 		return;
+	if (value->type == ROW_TEXT && column->flags & ROW_QUOTED) {
+		out_text(out, tamed, out_tame(tamed, sizeof(tamed), value->text));
+		return;
+	}
 	switch (value->type) {
 	case ROW_BOOL:
 		put_words(out, value->u64 ? "yes" : "no");
@@ -248,10 +257,11 @@ static void put_csv(struct out *out, const struct row_value *value)
 
 /* ---- JSON and CSV ---- */
 
-static void put_key(struct out *out, const char *key)
+static void put_key(struct out *out, const char *name, const char *suffix)
 {
 	out_char(out, '"');
-	put_words(out, key);
+	put_words(out, name);
+	put_words(out, suffix);
 	out_literal(out, "\":");
 }
 
@@ -259,15 +269,13 @@ static void put_key(struct out *out, const char *key)
 static void put_members(struct rows *rows, const struct row_table *table,
 			const struct row_value *row, int follows)
 {
-	char key[ROWS_KEY_BYTES];
-
 	for (unsigned int i = 0; i < table->count; i++) {
 		if (table->columns[i].flags & ROW_FOR_TEXT)
 			continue;
 		if (follows)
 			out_char(rows->out, ',');
 		follows = 1;
-		put_key(rows->out, rows_key(&table->columns[i], key));
+		put_key(rows->out, table->columns[i].name, suffix_of(&table->columns[i]));
 		put_json(rows->out, &row[i]);
 	}
 }
@@ -342,23 +350,39 @@ static size_t width_of(const char *text, size_t bytes)
 	return width;
 }
 
+/* A part of a line, as far as that has room. */
+static void put_part(struct rows *rows, const char *text, size_t bytes)
+{
+	size_t fits = 0;
+
+	for (; fits < bytes; fits++) {
+		rows->column += ((unsigned char)text[fits] & 0xc0) != 0x80;
+		if (rows->columns && rows->column > rows->columns)
+			break;
+	}
+	out_text(rows->out, text, fits);
+}
+
 /* One cell of a line, in its place among the columns that are shown. */
 static void put_cell(struct rows *rows, unsigned int place, const char *text, size_t bytes)
 {
 	unsigned int column = rows->shown[place];
 	size_t width = width_of(text, bytes), all = rows->widths[column];
-	int is_left = rows->table->columns[column].type == ROW_TEXT;
+	int is_left = rows->table->columns[column].type == ROW_TEXT &&
+		      !(rows->table->columns[column].flags & ROW_RIGHT);
 	int is_last = place + 1 == rows->shown_count;
 
 	if (place)
-		out_literal(rows->out, "  ");
+		put_part(rows, "  ", 2);
 	for (size_t at = width; at < all && !is_left; at++)
-		out_char(rows->out, ' ');
-	out_text(rows->out, text, bytes);
+		put_part(rows, " ", 1);
+	put_part(rows, text, bytes);
 	for (size_t at = width; at < all && is_left && !is_last; at++)
-		out_char(rows->out, ' ');
-	if (is_last)
+		put_part(rows, " ", 1);
+	if (is_last) {
 		out_char(rows->out, '\n');
+		rows->column = 0;
+	}
 }
 
 /* A row's cell in rows->cell, unless it has no value. Returns its bytes. */
@@ -537,7 +561,7 @@ void rows_open(struct rows *rows, const struct row_table *table, const struct ro
 		if (rows->follows)
 			out_char(rows->out, ',');
 		rows->follows = 1;
-		put_key(rows->out, table->name);
+		put_key(rows->out, table->name, "");
 		out_char(rows->out, '[');
 	}
 	for (unsigned int i = 0; i < table->count; i++) {

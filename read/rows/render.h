@@ -50,6 +50,7 @@ struct rows_layout {
 struct rows {
 	struct out *out;
 	enum rows_format format;
+	size_t columns; /* text: where lines end; 0: anywhere. Set it after rows_begin() */
 	const struct row_table *table; /* that is open */
 	struct rows_layout layout;
 	uint64_t count, printed, skipped; /* rows put, of them printed; rows_skip() */
@@ -57,6 +58,7 @@ struct rows {
 	int ends_table;			  /* text: and before a note */
 	int follows;			  /* JSON: a comma goes before a member */
 	unsigned int shown[ROW_COLUMNS_MAX], shown_count;
+	size_t column;			/* text: that was put last */
 	size_t widths[ROW_COLUMNS_MAX]; /* of a table's columns; 0: it has no value yet */
 	struct text cells;		/* rows whose widths are not known yet */
 	size_t *ends, end_room;		/* of the cells */

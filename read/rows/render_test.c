@@ -103,6 +103,34 @@ Test(render, text_names_rows_left_out_and_tables_without_rows)
 				     "-- 2 more: --json lists all\n");
 }
 
+Test(render, text_ends_where_the_terminal_does)
+{
+	static const struct row_column own[] = {
+		{ "tid", ROW_TEXT, ROW_PLAIN, ROW_RIGHT, "" },
+		{ "value", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "" },
+	};
+	static const struct row_table values = ROW_TABLE("value", "", own);
+	struct rows rows;
+
+	begin(&rows, ROWS_TEXT);
+	rows.columns = 12;
+	rows_open(&rows, &values, NULL);
+	ROWS_PUT(&rows, own, row_text("7"), row_text("\"\\000\x1b\""));
+	ROWS_PUT(&rows, own, row_text("4 threads"), row_text("ééé"));
+	rows_close(&rows);
+	cr_assert_str_eq(end(&rows), "      TID  V\n"
+				     "        7  \"\n"
+				     "4 threads  é\n");
+	bytes = 0;
+	memset(printed, 0, sizeof(printed));
+	begin(&rows, ROWS_TEXT);
+	rows_open(&rows, &values, NULL);
+	ROWS_PUT(&rows, own, row_text("7"), row_text("\"\\000\x1b\""));
+	rows_close(&rows);
+	cr_assert_str_eq(end(&rows), "TID  VALUE\n"
+				     "  7  \"\\000?\"\n");
+}
+
 Test(render, text_in_given_widths_prints_each_row_at_once)
 {
 	static const unsigned char widths[] = { 6, 3, 0, 9, 0, 0, 0 };

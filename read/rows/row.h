@@ -28,6 +28,8 @@ enum row_flag {
 	ROW_DETAIL = 1,	  /* for programs: text tables leave the column out */
 	ROW_QUIET = 2,	  /* text has '-' for 0, and leaves a column out that has nothing else */
 	ROW_FOR_TEXT = 4, /* in text alone: other columns have it in parts */
+	ROW_RIGHT = 8,	  /* a text that is right-aligned, as numbers are */
+	ROW_QUOTED = 16,  /* a text with quotes and escapes of its own */
 };
 
 struct row_column {

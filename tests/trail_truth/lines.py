@@ -37,14 +37,15 @@ def main():
     for text in output(WAYMARK, "trail", "--json", "--instructions", "-n", "0", TRACE).splitlines():
         item = json.loads(text)
         if item["type"] == "instruction":
-            ran[int(item["at"]["module_offset"], 16)] += 1
+            ran[int(item["module_offset"], 16)] += 1
     wanted = collections.Counter()
     for address, count in ran.items():
         wanted[lines.get(address)] += count
     reported = {}
     for text in output(WAYMARK, "trail", "--json", "--lines", TRACE).splitlines():
         item = json.loads(text)
-        reported[os.path.basename(item["source"]), item["line"]] = item
+        if item["type"] == "source_line":
+            reported[os.path.basename(item["source"]), item["line"]] = item
     wrong = []
     for line in (set(wanted) - {None}) | {line for line in reported if reported[line]["instructions"]}:
         item = reported.get(line, {"instructions": None, "ran": 0})

@@ -28,10 +28,9 @@ def instructions():
     for line in output(WAYMARK, "trail", "--json", "--instructions", "-n", "0", TRACE).splitlines():
         item = json.loads(line)
         if item["type"] == "instruction":
-            at = item["at"]
-            address = int(at["address"], 16)
+            address = int(item["address"], 16)
             threads.setdefault(item["tid"], []).append(
-                (address, at["function"], address - at["offset"], item["instruction"]))
+                (address, item["function"], address - item["offset"], item["instruction"]))
     return threads
 
 
@@ -134,7 +133,7 @@ def check_profgen(program, taken, straight):
 def main():
     threads = instructions()
     heads = [json.loads(line) for line in output(WAYMARK, "trail", "--json", "-n", "1", TRACE).splitlines()]
-    names = {head["tid"]: head["comm"] for head in heads if head["type"] == "thread"}
+    names = {head["tid"]: head["comm"] for head in heads if head["type"] == "trail_thread"}
     folded = fold(threads, names)
     got = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in export("folded").splitlines()}
     check("folded", got, folded)

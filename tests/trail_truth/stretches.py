@@ -50,7 +50,7 @@ def listing(*options):
     threads = {}
     for line in output(WAYMARK, "trail", "--json", "--instructions", *options, TRACE).splitlines():
         item = json.loads(line)
-        if item["type"] == "thread":
+        if item["type"] == "trail_thread":
             continue
         items = threads.setdefault(item["tid"], [])
         if item["type"] == "instruction" and items and items[-1][0] == ("block", item["block"]):
