@@ -36,9 +36,8 @@
  *
  * A tool's request proves progress for WAIT_MS. A tool that needs longer sends WAIT, at least every
  * WAIT_MS, as long as it makes progress. Then a program that waits for GO continues to wait,
- * WAIT_MAX_MS in all; for a thread in the loader, see struct control_wait. A tool that hangs or
- * dies sends nothing; an interrupted one sends GO or SEEN. LATE reports each program or thread that
- * continued without either.
+ * WAIT_MAX_MS in all. A tool that hangs or dies sends nothing; an interrupted one sends GO. LATE
+ * reports a program that continued without.
  */
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H
@@ -46,7 +45,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 12
+#define CONTROL_VERSION 13
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -82,7 +81,7 @@ enum control_type {
 	CONTROL_BUNDLE = 8,
 	/* struct control_foreign: another tool's breakpoint is at an armed place */
 	CONTROL_FOREIGN = 13,
-	CONTROL_LATE = 9, /* struct control_late: the program went on without GO or SEEN */
+	CONTROL_LATE = 9, /* the program went on without GO */
 	/*
 	 * struct control_watch_table; carries the memfd, as STORE does (abi/watch.h, as the next
 	 * one)
@@ -108,8 +107,9 @@ enum control_type {
 	CONTROL_PLACE = 39, /* struct control_place, then detours, as abi/detour.h says */
 	/* struct control_commit: arm what PLACE has prepared, all in one batch */
 	CONTROL_COMMIT = 40,
-	CONTROL_SEEN = 41,  /* struct control_seen: all that is wanted in that module is placed */
-	CONTROL_WAIT = 42,  /* struct control_wait: who waits is to wait on; not answered */
+	/* the watches are what they should be with a module; in the order of the MODULEs */
+	CONTROL_SEEN = 41,
+	CONTROL_WAIT = 42,  /* struct control_wait: who waits for GO is to wait on; not answered */
 	CONTROL_ADOPT = 43, /* struct control_adopt: arm what the parent had at the fork */
 	/* struct control_watch, then its text: take that watch's hits (abi/watch.h) */
 	CONTROL_WATCH = 44,
@@ -167,12 +167,14 @@ struct control_inherited {
 struct control_commit {
 	uint64_t set;	   /* what is placed from now on; 0 or left out: not to be inherited */
 	uint32_t replaces; /* what was not placed since the COMMIT before is disarmed */
-	uint32_t reserved;
+	uint32_t watches;  /* threads in the loader wait for the session's SEEN */
 };
 
 struct control_adopt {
-	uint64_t set; /* as in HELLO */
-	uint64_t as;  /* the child's own number for it, as with COMMIT */
+	uint64_t set;	  /* as in HELLO */
+	uint64_t as;	  /* the child's own number for it, as with COMMIT */
+	uint32_t watches; /* likewise */
+	uint32_t reserved;
 };
 
 struct control_done {
@@ -233,6 +235,8 @@ struct control_module {
 	uint8_t build_id_bytes;
 	uint8_t gone;
 	uint8_t reserved[2];
+	/* when the agent found it, CLOCK_MONOTONIC, before its code ran; 0: unknown */
+	uint64_t came_ns;
 };
 
 struct control_bundle {
@@ -243,33 +247,19 @@ struct control_bundle {
 
 /*
  * From its first COMMIT on, which may come without any PLACE, a session gets a MODULE for each
- * module that comes, with markers or without. Before any code of the module runs, the thread that
- * loads it waits for the SEEN of all such sessions: CONTROL_SEEN_WAIT_MS, longer while one of them
- * makes progress (WAIT). It waits for LOAD_MAX_MS at most in any case. All such threads of a
- * process together wait for LOAD_ALL_MS plus a tenth of the time that has passed since; waits below
- * LOAD_FREE_MS do not count. Then the agent sends LATE. No thread waits for a session that still
- * has to send SEEN for all the modules that it was late with.
+ * module that comes, with markers or without. Its markers are armed before any code of it runs;
+ * what the session then places is armed when that is committed.
+ *
+ * A watch may have to end before a module's code runs (code of Go has no room for a hit's signal).
+ * So the thread that loads the module waits for the SEEN of all sessions that have watches, for
+ * SEEN_WAIT_MS. It does not wait for one that still has to send SEEN for modules that it was waited
+ * for in vain.
  */
-#define CONTROL_SEEN_WAIT_MS 2000
-#define CONTROL_LOAD_MAX_MS 10000
-#define CONTROL_LOAD_ALL_MS 60000
-#define CONTROL_LOAD_FREE_MS 250
-
-struct control_seen {
-	uint64_t base; /* as in MODULE */
-};
+#define CONTROL_SEEN_WAIT_MS 5000
 
 struct control_wait {
 	uint32_t ms; /* from its arrival on */
 	uint32_t reserved;
-	/* left out, as a body of 8 bytes: of no module */
-	/* a module whose SEEN this session has yet to send; 0: extend the wait for GO */
-	uint64_t base;
-	uint64_t done; /* the module's progress; only a larger value than before extends the wait */
-};
-
-struct control_late {
-	uint64_t base; /* of the module whose SEEN was waited for; 0: it was GO */
 };
 
 /*
@@ -318,14 +308,12 @@ _Static_assert(sizeof(struct control_done) == 40, "fixed");
 _Static_assert(sizeof(struct control_event) == 24, "fixed");
 _Static_assert(sizeof(struct control_refused) == 32, "fixed");
 _Static_assert(sizeof(struct control_marker) == 32, "fixed");
-_Static_assert(sizeof(struct control_module) == 32, "fixed");
+_Static_assert(sizeof(struct control_module) == 40, "fixed");
 _Static_assert(sizeof(struct control_bundle) == 16, "fixed");
-_Static_assert(sizeof(struct control_seen) == 8, "fixed");
 _Static_assert(sizeof(struct control_inherited) == 16, "fixed");
 _Static_assert(sizeof(struct control_commit) == 16, "fixed");
-_Static_assert(sizeof(struct control_adopt) == 16, "fixed");
-_Static_assert(sizeof(struct control_wait) == 24, "fixed");
-_Static_assert(sizeof(struct control_late) == 8, "fixed");
+_Static_assert(sizeof(struct control_adopt) == 24, "fixed");
+_Static_assert(sizeof(struct control_wait) == 8, "fixed");
 _Static_assert(sizeof(struct control_foreign) == 24, "fixed");
 _Static_assert(sizeof(struct control_open) == 32, "fixed");
 _Static_assert(sizeof(struct control_cost) == 16, "fixed");

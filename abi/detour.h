@@ -189,9 +189,15 @@ struct control_detour {
 	uint8_t return_at[16];
 };
 
+/*
+ * In one module. Nothing is placed, and nothing refused, if that has been unloaded meanwhile: the
+ * session is notified of the one that is there now.
+ */
 struct control_place {
 	uint32_t count;
 	uint32_t reserved;
+	uint64_t base;	  /* 0: of no module that can be unloaded */
+	uint64_t came_ns; /* as in its MODULE; 0: it came before the session's first COMMIT */
 };
 
 _Static_assert(sizeof(struct detour_head) == 32, "a multiple of DETOUR_ALIGN");

@@ -34,6 +34,7 @@ static struct probes probes = {
 	.unarmed = 3,
 	.unsafe = 5,
 	.late = 2,
+	.late_ns = 12500000,
 	.late_starts = 4,
 	.foreign = foreign,
 	.foreign_count = 3,
@@ -48,7 +49,8 @@ static struct findings list;
 #define BEGIN                                                                                      \
 	"waymark: 3 places not armed: their process or the recording ended first\n"                \
 	"waymark: 4 processes kept waiting for too long, which ran unrecorded at first\n"          \
-	"waymark: 2 modules took so long that their code ran unrecorded at first\n"                \
+	"waymark: 2 modules came while the program ran, and ran unprobed at first, "               \
+	"for 12.500 ms at most\n"                                                                  \
 	"waymark: 2 of 7 places were refused:\n"
 #define HINT                                                                                       \
 	"    see what there is: waymark list --func, or wm_list_process(); of a stripped file only what it exports has a name\n"

@@ -403,29 +403,32 @@ static void change_rows(struct rows *rows, const struct facts *meta)
 	rows_close(rows);
 }
 
-static const struct row_column held_columns[] = {
+static const struct row_column gap_columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
-	{ "name", ROW_TEXT, ROW_PLAIN, 0, "the event whose hits are missing" },
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "the event; or the module, for all of its places" },
 	{ "begin", ROW_U64, ROW_TIME, 0, "from when on" },
 	{ "end", ROW_U64, ROW_TIME, 0, "until when; null: to the end" },
+	{ "length", ROW_U64, ROW_NS, 0, "how long that was; null: to the end" },
+	{ "cause", ROW_TEXT, ROW_PLAIN, 0,
+	  "overwritten, as by another tool's breakpoint; loaded late" },
 };
-const struct row_table report_held_table = ROW_TABLE(
-	"held", "When hits of a probe are missing, as another tool's breakpoint was at its place.",
-	held_columns);
+const struct row_table report_gap_table = ROW_TABLE("gap", "When hits of probes are missing.",
+						    gap_columns);
 
-static void held_rows(struct rows *rows, const struct facts *meta)
+static void gap_rows(struct rows *rows, const struct facts *meta)
 {
-	rows_open(rows, &report_held_table,
-		  &(struct rows_layout){
-			  .title = "Missing: hits while another tool's breakpoint was at the place",
-			  .shown = ROWS_SHOWN });
+	rows_open(rows, &report_gap_table,
+		  &(struct rows_layout){ .title = "Missing: hits of probes in these times",
+					 .shown = ROWS_SHOWN });
 	for (uint32_t i = 0; i < meta->process_count; i++)
-		for (size_t j = 0; j < meta->processes[i].foreign_count; j++) {
-			const struct fact_foreign *foreign = &meta->processes[i].foreign[j];
+		for (size_t j = 0; j < meta->processes[i].gap_count; j++) {
+			const struct fact_gap *gap = &meta->processes[i].gaps[j];
 
-			ROWS_PUT(rows, held_columns, row_u64(meta->processes[i].pid),
-				 row_text(foreign->name), row_u64(foreign->begin_ns),
-				 row_known(foreign->end_ns));
+			ROWS_PUT(rows, gap_columns, row_u64(meta->processes[i].pid),
+				 row_text(gap->name), row_u64(gap->begin_ns),
+				 row_known(gap->end_ns),
+				 gap->end_ns ? row_u64(gap->end_ns - gap->begin_ns) : row_null(),
+				 row_text(gap->cause));
 		}
 	rows_close(rows);
 }
@@ -610,7 +613,7 @@ void report_print(const struct report *report, struct rows *rows)
 	loss_rows(rows, reader);
 	throttle_rows(rows, &summary->kernel);
 	change_rows(rows, meta);
-	held_rows(rows, meta);
+	gap_rows(rows, meta);
 	unrecorded_rows(rows, meta);
 	report_trails_print(&report->trails, rows);
 	report_watches_print(&report->watches, rows);

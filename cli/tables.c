@@ -35,7 +35,7 @@ static const struct row_table *const tables[] = {
 	&report_loss_table,
 	&report_throttle_table,
 	&report_change_table,
-	&report_held_table,
+	&report_gap_table,
 	&report_unrecorded_table,
 	&report_damage_table,
 	&trail_function_table,

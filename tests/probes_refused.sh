@@ -41,7 +41,7 @@ run 0 --json --for 200ms -e func:lean/safe/ -o safe -p "$probed"
 
 # Returns, beside a library that copies stacks.
 cp libprobed.so libco.so
-run 1 --json -e func:library_add/ret/ -o copied -- ./loads ./libco.so 2 5
+LD_PRELOAD=./libco.so run 1 --json -e func:library_add/ret/ -o copied -- ./loads ./libco.so 2 5
 says "a library of the process copies stacks away and back"
 expect "beside libco: refused" "$(json refused)" 1
 

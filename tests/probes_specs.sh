@@ -149,8 +149,8 @@ launched names_both func:types@forms bash -c './started; ./forms'
 expect "two names" "$("$waymark" dump names_both | grep -o '[a-z]*:types' | sort | uniq -c | xargs)" "2 forms:types 2 started:types"
 # A library goes by the link that it was opened by, too.
 ln -s libprobed.so plugin.so
-launched plugin func:library_add@plugin.so ./loads ./plugin.so 2 3
-expect "a library by a link" "$(count plugin libprobed:library_add)" 8
+launched plugin func:library_add@plugin.so/arg1:i32/ ./loads ./plugin.so 2 3 armed
+expect "a library by a link" "$(values plugin libprobed:library_add arg1 | grep -vc '^-1$')" 6
 
 # Every register there is, flags, the red zone: as they were.
 cc -O2 "$probes_dir/registers.c" -o registers -lpthread || exit 1

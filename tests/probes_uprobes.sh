@@ -70,7 +70,7 @@ import array, bisect, json, sys
 pid = int(sys.argv[1])
 report = json.load(open("report.json"))
 held = {}
-for one in report["held"]:
+for one in report["gap"]:
 	if one["pid"] == pid:
 		held.setdefault(one["name"], []).append((one["begin_ns"], one["end_ns"] or 1 << 63))
 all_ns = array.array("Q")

@@ -39,9 +39,9 @@ static const struct {
 	[FACT_CHANGE] = { "change",
 			  "process, begin_ns, gap_ns, before, after",
 			  { WM_TYPE_U32, WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_STR, WM_TYPE_STR } },
-	[FACT_FOREIGN] = { "held",
-			   "process, begin_ns, end_ns, event",
-			   { WM_TYPE_U32, WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_STR } },
+	[FACT_GAP] = { "gap",
+		       "process, begin_ns, end_ns, name, cause",
+		       { WM_TYPE_U32, WM_TYPE_U64, WM_TYPE_U64, WM_TYPE_STR, WM_TYPE_STR } },
 	[FACT_CUT] = { "cut", "process", { WM_TYPE_U32 } },
 	[FACT_UNRECORDED] = { "unrecorded",
 			      "processes, program, reason",
@@ -284,17 +284,19 @@ static int take_change(struct fact_process *process, const struct wm_event_field
 	return 0;
 }
 
-static int take_foreign(struct fact_process *process, const struct wm_event_field *field)
+static int take_gap(struct fact_process *process, const struct wm_event_field *field)
 {
-	struct fact_foreign foreign = { .begin_ns = field[1].value.u, .end_ns = field[2].value.u };
+	struct fact_gap gap = { .begin_ns = field[1].value.u, .end_ns = field[2].value.u };
 
-	if (!is_there(&field[3]))
+	if (!is_there(&field[3]) || !is_there(&field[4]))
 		return -EINVAL;
-	if (array_grow(&process->foreign, &process->foreign_room, process->foreign_count + 1,
-		       sizeof(foreign)) ||
-	    keep(&foreign.name, &field[3]))
+	if (array_grow(&process->gaps, &process->gap_room, process->gap_count + 1, sizeof(gap)))
 		return -ENOMEM;
-	process->foreign[process->foreign_count++] = foreign;
+	if (keep(&gap.name, &field[3]) || keep(&gap.cause, &field[4])) {
+		free(gap.name);
+		return -ENOMEM;
+	}
+	process->gaps[process->gap_count++] = gap;
 	return 0;
 }
 
@@ -418,8 +420,8 @@ static int take_of_process(const struct facts *facts, struct fact_process *proce
 		return take_module(process, fields);
 	case FACT_CHANGE:
 		return take_change(process, fields);
-	case FACT_FOREIGN:
-		return take_foreign(process, fields);
+	case FACT_GAP:
+		return take_gap(process, fields);
 	case FACT_CLASS:
 		return take_class(facts, process, fields);
 	default:
@@ -458,9 +460,9 @@ int facts_take(struct facts *facts, enum fact fact, const struct wm_event_field 
 }
 
 /* By begin, then by name; one with an end is before the same without. */
-static int foreign_order(const void *a, const void *b)
+static int gap_order(const void *a, const void *b)
 {
-	const struct fact_foreign *left = a, *right = b;
+	const struct fact_gap *left = a, *right = b;
 	int order = strcmp(left->name, right->name);
 
 	if (left->begin_ns != right->begin_ns)
@@ -468,27 +470,33 @@ static int foreign_order(const void *a, const void *b)
 	return order ? order : !left->end_ns - !right->end_ns;
 }
 
-static void foreign_merge(struct fact_process *process)
+static void gap_release(struct fact_gap *gap)
 {
-	struct fact_foreign *all = process->foreign;
+	free(gap->name);
+	free(gap->cause);
+}
+
+static void gap_merge(struct fact_process *process)
+{
+	struct fact_gap *all = process->gaps;
 	size_t kept = 0;
 
-	if (process->foreign_count)
-		qsort(all, process->foreign_count, sizeof(*all), foreign_order);
-	for (size_t i = 0; i < process->foreign_count; i++) {
+	if (process->gap_count)
+		qsort(all, process->gap_count, sizeof(*all), gap_order);
+	for (size_t i = 0; i < process->gap_count; i++) {
 		if (kept && all[i].begin_ns == all[kept - 1].begin_ns &&
 		    !strcmp(all[i].name, all[kept - 1].name))
-			free(all[i].name);
+			gap_release(&all[i]);
 		else
 			all[kept++] = all[i];
 	}
-	process->foreign_count = kept;
+	process->gap_count = kept;
 }
 
 void facts_end(struct facts *facts)
 {
 	for (uint32_t i = 0; i < facts->process_count; i++)
-		foreign_merge(&facts->processes[i]);
+		gap_merge(&facts->processes[i]);
 }
 
 int facts_init(struct facts *facts)
@@ -516,9 +524,9 @@ static void process_release(struct fact_process *process)
 		free(process->changes[i].to);
 	}
 	free(process->changes);
-	for (size_t i = 0; i < process->foreign_count; i++)
-		free(process->foreign[i].name);
-	free(process->foreign);
+	for (size_t i = 0; i < process->gap_count; i++)
+		gap_release(&process->gaps[i]);
+	free(process->gaps);
 	trace_schema_free(process->schema);
 }
 

@@ -20,7 +20,7 @@
 
 #define FACTS_FILE "facts"
 #define FACTS_STREAM UINT32_MAX /* the id of its stream class */
-#define FACTS_FORMAT 1u
+#define FACTS_FORMAT 2u
 
 enum fact {
 	FACT_TRACE, /* the first */
@@ -33,7 +33,7 @@ enum fact {
 	FACT_END,
 	FACT_MODULE,
 	FACT_CHANGE,
-	FACT_FOREIGN,
+	FACT_GAP,
 	FACT_CUT,
 	FACT_UNRECORDED,
 	FACT_WATCH,
@@ -104,9 +104,9 @@ struct fact_change {
 	uint64_t begin_ns, gap_ns;
 };
 
-/* From when to when, by the wall clock, hits of an event are missing: struct trace_foreign. */
-struct fact_foreign {
-	char *name;
+/* From when to when, by the wall clock, hits are missing: struct trace_gap (writer.h). */
+struct fact_gap {
+	char *name, *cause;
 	uint64_t begin_ns, end_ns;
 };
 
@@ -121,8 +121,8 @@ struct fact_process {
 	size_t module_count, module_room;
 	struct fact_change *changes; /* in the order of time */
 	size_t change_count, change_room;
-	struct fact_foreign *foreign; /* likewise, after facts_end() */
-	size_t foreign_count, foreign_room;
+	struct fact_gap *gaps; /* likewise, after facts_end() */
+	size_t gap_count, gap_room;
 	char way;		   /* enum life_kind */
 	uint64_t begin_ns, end_ns; /* by the wall clock, as the recorder saw it; end 0: unknown */
 	char *exe, *build_id;	   /* the latter in hex; NULL: it has none */
@@ -181,7 +181,7 @@ int facts_init(struct facts *facts);
  */
 int facts_take(struct facts *facts, enum fact fact, const struct wm_event_field *fields);
 
-/* All were taken: an entry of fact_foreign with an end replaces the same without. */
+/* All were taken: an entry of fact_gap with an end replaces the same without. */
 void facts_end(struct facts *facts);
 void facts_release(struct facts *facts);
 

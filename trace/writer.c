@@ -512,17 +512,18 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 	return 0;
 }
 
-int trace_foreign_add(struct trace_writer *writer, int process, const struct trace_foreign *foreign)
+int trace_gap_add(struct trace_writer *writer, int process, const struct trace_gap *gap)
 {
 	struct writer_process *of = process_of(writer, process);
 
 	if (!of)
 		return -EINVAL;
-	note_told(writer, of, FACT_FOREIGN,
+	note_told(writer, of, FACT_GAP,
 		  (const union fact_value[]){ { .u = (uint64_t)process },
-					      { .u = foreign->begin_ns },
-					      { .u = foreign->end_ns },
-					      fact_string(foreign->name) });
+					      { .u = gap->begin_ns },
+					      { .u = gap->end_ns },
+					      fact_string(gap->name),
+					      fact_string(gap->cause) });
 	return 0;
 }
 

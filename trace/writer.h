@@ -124,15 +124,15 @@ struct trace_change {
 	uint64_t gap_ns;   /* how long it took: within, processes had either */
 };
 
-/* From when to when hits of an event are missing: a breakpoint of another tool was at its place. */
-struct trace_foreign {
-	const char *name;	   /* SUBSYSTEM:EVENT */
-	uint64_t begin_ns, end_ns; /* the wall clock; end_ns 0: it is still there */
+/* From when to when hits are missing. */
+struct trace_gap {
+	const char *name;	   /* SUBSYSTEM:EVENT, or the module's path for all of its places */
+	const char *cause;	   /* "overwritten", "loaded late" */
+	uint64_t begin_ns, end_ns; /* the wall clock; end_ns 0: until now */
 };
 
 /* Note it when it begins, and again with its end. */
-int trace_foreign_add(struct trace_writer *writer, int process,
-		      const struct trace_foreign *foreign);
+int trace_gap_add(struct trace_writer *writer, int process, const struct trace_gap *gap);
 
 /* Note it. */
 int trace_change_add(struct trace_writer *writer, int process, const struct trace_change *change);

@@ -58,8 +58,8 @@ int session_quiet(struct session *session, struct change *change, unsigned int t
 	if (error)
 		return error;
 	session->is_quiet = 1;
-	session->follows_modules = 0; /* until it commits again */
-	wait_modules_clear(session_lane(session));
+	session->follows_ns = 0; /* until it commits again */
+	session->unseen = 0;
 	session->set = 0;
 	/* report what another tool did since the last look while the tool is still connected */
 	if (session->fd >= 0 && !registry_is_frozen(session_text))
@@ -105,7 +105,8 @@ void session_forked(uint32_t lanes, int incomplete)
 
 		if (lanes & 1u << i) {
 			session->state = SESSION_INHERITED;
-			session->awaits_go = session->follows_modules = 0;
+			session->awaits_go = 0;
+			session->follows_ns = 0;
 		} else {
 			*session = (struct session){ 0 };
 		}
@@ -208,7 +209,6 @@ int session_add(int fd, unsigned int flags, const char *tool)
 	}
 	DEBUG_TRACE("agent/session", "lane %d: hello sent, flags %x", session_lane(session), flags);
 	report_lane_new(session_lane(session));
-	wait_modules_clear(session_lane(session));
 	*session = (struct session){ .fd = fd,
 				     .state = SESSION_GREETED,
 				     .awaits_go = (flags & SESSION_LAUNCHED) != 0 };
@@ -252,8 +252,7 @@ static void begin_closing(struct session *session)
 		kernel_close(session->fd);
 	session->fd = -1;
 	session->tool[0] = 0;
-	session->follows_modules = 0;
-	wait_modules_clear(session_lane(session)); /* its loading threads wait no longer */
+	session->follows_ns = 0; /* its loading threads wait no longer */
 	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
 	if (session->awaits_go && session_count() > 1)
 		wait_go_over();
@@ -356,36 +355,31 @@ void session_serve(const struct pollfd fds[SESSIONS_MAX])
 int session_any_pending(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (session_follows_modules(i) && wait_modules_pending(i))
+		if (session_follows_modules(i) && sessions[i].watches && sessions[i].unseen &&
+		    !sessions[i].is_behind)
 			return 1;
 	}
 	return 0;
 }
 
-static void report_late(unsigned int lane, uint64_t base)
-{
-	struct control_late late = { .base = base };
-	uint64_t patience_ns = LATE_PATIENCE_NS;
-
-	DEBUG_TRACE("agent/session", "lane %d: the program did not wait, module %x", lane, base);
-	/* one that takes nothing for so long is found deaf by and by */
-	message_send(sessions[lane].fd, CONTROL_LATE, 0, &late, sizeof late, NULL, 0, -1,
-		     &patience_ns);
-}
-
 void session_forgive_seen(void)
 {
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (session_follows_modules(i))
-			wait_modules_forgive(i, report_late);
-	}
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		sessions[i].is_behind |= sessions[i].unseen != 0;
 }
 
 void session_forgive_go(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (sessions[i].awaits_go && session_fd(i) >= 0)
-			report_late(i, 0);
+		uint64_t patience_ns = LATE_PATIENCE_NS;
+
+		if (!sessions[i].awaits_go)
+			continue;
+		DEBUG_TRACE("agent/session", "lane %d: the program did not wait", i);
+		/* one that takes nothing for so long is found deaf by and by */
+		if (session_fd(i) >= 0)
+			message_send(session_fd(i), CONTROL_LATE, 0, NULL, 0, NULL, 0, -1,
+				     &patience_ns);
 		sessions[i].awaits_go = 0;
 	}
 }

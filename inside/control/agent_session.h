@@ -12,10 +12,10 @@
 #include <poll.h>
 #include <stdint.h>
 
-/* Whether a thread in the loader is to wait for some session (wait.h). */
+/* Whether a thread in the loader is to wait for some session's SEEN (abi/control.h). */
 int session_any_pending(void);
 
-/* Notify the sessions that owe a SEEN that no thread waits for it any longer; likewise GO. */
+/* No thread waits any longer for the SEENs that are due; for GO, of which the sessions are told. */
 void session_forgive_seen(void);
 void session_forgive_go(void);
 

@@ -46,7 +46,8 @@
 	16 /* while no thread asks: 60 wakes a second, under the block policy alone */
 #define GREET_MS 10000
 #define LIFE_LOCK_MS 1000
-#define SCAN_MORE_MS 500 /* a program waits longer than the control thread, which reports LATE */
+#define SCAN_MORE_MS 500 /* a program waits longer than the control thread */
+#define SEEN_WAIT_NS (CONTROL_SEEN_WAIT_MS * UINT64_C(1000000))
 #define LATE_MS 200
 #define AGENT_LOCK_MS 1000
 #define REAP_MS 200
@@ -146,7 +147,7 @@ static int prepare(int prearm)
 static uint32_t scanned; /* what was asked when it was done */
 static uint64_t seen_since_ns;
 
-/* The thread that asked continues once the sessions that place detours have seen its modules. */
+/* The thread that asked continues once the sessions with watches have seen its modules. */
 static void scan_if_asked(void)
 {
 	uint32_t asked = __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE);
@@ -155,16 +156,14 @@ static void scan_if_asked(void)
 		return;
 	if (asked != scanned) {
 		seen_since_ns = lock_now_ns();
-		wait_load_begin(seen_since_ns);
 		scan_is_due = session_rescan() != 0;
 		DEBUG_TRACE("agent/control", "modules changed, scan %d: again %d", asked,
 			    scan_is_due);
 		scanned = asked;
 	}
-	if (session_any_pending() && lock_now_ns() < wait_load_end_ns(seen_since_ns))
+	if (session_any_pending() && lock_now_ns() < seen_since_ns + SEEN_WAIT_NS)
 		return;
 	session_forgive_seen();
-	wait_load_over(seen_since_ns);
 	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
 }
@@ -619,7 +618,7 @@ static void follow_here(void)
 /* The control thread does it; true if it was asked, and is done or took too long. */
 static int follow_there(void)
 {
-	uint64_t begin_ns = lock_now_ns();
+	uint64_t end_ns = lock_now_ns() + SEEN_WAIT_NS + (uint64_t)SCAN_MORE_MS * 1000000;
 	uint32_t mine, done;
 
 	if (lock_take(&control_life.lock, LIFE_LOCK_MS))
@@ -636,7 +635,6 @@ static int follow_there(void)
 	lock_release(&control_life.lock);
 	for (;;) {
 		uint64_t now_ns = lock_now_ns();
-		uint64_t end_ns = wait_load_end_ns(begin_ns) + (uint64_t)SCAN_MORE_MS * 1000000;
 
 		done = __atomic_load_n(&control.scans_done, __ATOMIC_ACQUIRE);
 		if ((int32_t)(done - mine) >= 0 || now_ns >= end_ns || !control_runs())

@@ -3,7 +3,6 @@
 
 #include "base/debug_trace.h"
 #include "inside/control/message.h"
-#include "inside/control/wait.h"
 #include "inside/control/queue.h"
 #include "inside/control/session_table.h"
 #include "inside/marker/cost.h"
@@ -180,6 +179,7 @@ static void report_module_to(unsigned int lane, const struct module *module, int
 		.base = module->base,
 		.build_id_bytes = module->build_id_bytes,
 		.gone = (uint8_t)gone,
+		.came_ns = module->came_ns,
 	};
 
 	DEBUG_TRACE("agent/report", "lane %d: module %s at %x: gone %d, %d sites, error %d", lane,
@@ -199,7 +199,7 @@ static void report_module(const struct module *module, int gone)
 			continue;
 		report_module_to(lane, module, gone);
 		if (follows && !gone)
-			wait_modules_add(lane, module->base);
+			sessions[lane].unseen++;
 	}
 }
 

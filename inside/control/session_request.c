@@ -132,6 +132,32 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 	return error;
 }
 
+static void follow_modules(struct session *session, uint32_t watches)
+{
+	if (!session->follows_ns)
+		session->follows_ns = lock_now_ns();
+	session->watches = watches != 0;
+}
+
+/* Whether the module is there that a PLACE is for, and not another one at its address. */
+static int is_loaded(const struct session *session, const struct wm_message *message,
+		     const char *body)
+{
+	const struct module *module = registry_modules();
+	struct control_place place;
+
+	if (message->bytes < sizeof place)
+		return 1; /* which is refused */
+	memcpy(&place, body, sizeof place);
+	if (!place.base)
+		return 1;
+	while (module && module->base != place.base)
+		module = module->next;
+	if (place.came_ns)
+		return module && module->came_ns == place.came_ns;
+	return !module || !session->follows_ns || module->came_ns <= session->follows_ns;
+}
+
 static int serve_detours(struct session *session, const struct wm_message *message,
 			 const char *body, struct change *change)
 {
@@ -152,20 +178,12 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 		if (commit.replaces)
 			detour_release_unprepared(session_lane(session));
 		wait_renew(COMMIT_MS);
-		if (session->uncommitted && wait_modules_pending(session_lane(session)))
-			wait_load_renew(COMMIT_MS);
-		session->uncommitted = 0;
-	}
-	if (message->type == CONTROL_PLACE) {
+		error = detours_commit(session_lane(session), session_text, change);
+		session->set = commit.set;
+		follow_modules(session, commit.watches);
+	} else if (is_loaded(session, message, body)) {
 		error = detours_place(session_lane(session), session_text, body, message->bytes,
 				      change);
-		session->uncommitted += change->markers;
-	} else {
-		error = detours_commit(session_lane(session), session_text, change);
-	}
-	if (message->type == CONTROL_COMMIT) {
-		session->set = commit.set;
-		session->follows_modules = 1;
 	}
 	lock_release(&agent_lock);
 	return error;
@@ -183,7 +201,7 @@ static int adopt(struct session *session, const struct control_adopt *adopt)
 		detours_adopted(session_text);
 		session->is_quiet = 0;
 		session->set = adopt->as;
-		session->follows_modules = 1;
+		follow_modules(session, adopt->watches);
 	}
 	lock_release(&agent_lock);
 	return count;
@@ -207,14 +225,12 @@ static int serve_adopt(struct session *session, const struct wm_message *message
 	return 0;
 }
 
-static int serve_seen(struct session *session, const struct wm_message *message, const char *body)
+static int serve_seen(struct session *session)
 {
-	struct control_seen seen;
-
-	if (message->bytes < sizeof seen)
-		return -WM_E_PROTOCOL;
-	memcpy(&seen, body, sizeof seen);
-	wait_modules_seen(session_lane(session), seen.base);
+	if (session->unseen)
+		session->unseen--;
+	if (!session->unseen)
+		session->is_behind = 0;
 	return 0;
 }
 
@@ -273,16 +289,13 @@ static int serve_watch(struct session *session, const struct wm_message *message
 }
 
 /* Returns 1: there is no answer. */
-static int serve_wait(struct session *session, const struct wm_message *message, const char *body)
+static int serve_wait(const struct wm_message *message, const char *body)
 {
 	struct control_wait wait = { 0 };
 	size_t bytes = message->bytes < sizeof wait ? message->bytes : sizeof wait;
 
 	memcpy(&wait, body, bytes);
-	if (!wait.base)
-		wait_renew(wait.ms);
-	else if (wait_modules_progress(session_lane(session), wait.base, wait.done))
-		wait_load_renew(wait.ms < CONTROL_WAIT_MS ? wait.ms : CONTROL_WAIT_MS);
+	wait_renew(wait.ms);
 	return 1;
 }
 
@@ -321,11 +334,11 @@ int request_serve(struct session *session, const struct wm_message *message, str
 	case CONTROL_UNWATCH:
 		return serve_watch(session, message, body);
 	case CONTROL_SEEN:
-		return serve_seen(session, message, body);
+		return serve_seen(session);
 	case CONTROL_LIST:
 		return serve_list(session);
 	case CONTROL_WAIT:
-		return serve_wait(session, message, body);
+		return serve_wait(message, body);
 	case CONTROL_GO:
 		session->awaits_go = 0;
 		return 0; /* once the answer is sent: the program may end right then */

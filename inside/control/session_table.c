@@ -38,7 +38,7 @@ int session_fd(unsigned int lane)
 
 int session_follows_modules(unsigned int lane)
 {
-	return sessions[lane].state == SESSION_OPEN && sessions[lane].follows_modules;
+	return sessions[lane].state == SESSION_OPEN && sessions[lane].follows_ns;
 }
 
 int session_is_open(unsigned int lane)

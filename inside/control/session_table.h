@@ -54,9 +54,11 @@ struct session {
 	char came[SESSION_PATH_BYTES]; /* the path that we connected to; "" */
 	uint64_t set;		       /* what it has placed */
 	int awaits_go;		       /* the program waits for its GO */
-	int is_quiet;	      /* QUIET, and nothing was armed since: it follows no new children */
-	int follows_modules;  /* after COMMIT: notify it of new modules */
-	uint32_t uncommitted; /* places that were prepared since its last COMMIT */
+	int is_quiet;	     /* QUIET, and nothing was armed since: it follows no new children */
+	uint64_t follows_ns; /* since when it is notified of new modules: from COMMIT on; 0: not */
+	uint32_t unseen;     /* modules that it was notified of and has not SEEN */
+	int watches;	     /* a thread in the loader waits for that */
+	int is_behind;	     /* one waited in vain, and it has not SEEN all since */
 };
 
 extern struct session sessions[SESSIONS_MAX];

@@ -11,88 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PENDING_MODULES_MAX 256 /* a thread that loads more at once doesn't wait for the rest */
-
-/* awaited -> (SEEN) gone; awaited -> (LATE) behind -> (SEEN) gone */
-static struct pending_modules {
-	unsigned int count;
-	unsigned int behind; /* LATE was sent, and SEEN has not come yet */
-	struct {
-		uint64_t base, done;
-	} awaited[PENDING_MODULES_MAX];
-} all_pending[SESSIONS_MAX];
-
-static int find(const struct pending_modules *pending, uint64_t base)
-{
-	for (unsigned int i = 0; i < pending->count; i++) {
-		if (pending->awaited[i].base == base)
-			return (int)i;
-	}
-	return -1;
-}
-
-void wait_modules_add(unsigned int lane, uint64_t base)
-{
-	struct pending_modules *pending = &all_pending[lane];
-
-	if (pending->count == PENDING_MODULES_MAX)
-		return;
-	pending->awaited[pending->count].base = base;
-	pending->awaited[pending->count++].done = 0;
-}
-
-void wait_modules_seen(unsigned int lane, uint64_t base)
-{
-	struct pending_modules *pending = &all_pending[lane];
-	int at = find(pending, base);
-
-	/* answers come in the order in which they were asked for: first what it is behind with */
-	if (pending->behind)
-		pending->behind--;
-	else if (at >= 0)
-		pending->awaited[at] = pending->awaited[--pending->count];
-}
-
-int wait_modules_progress(unsigned int lane, uint64_t base, uint64_t done)
-{
-	struct pending_modules *pending = &all_pending[lane];
-	int at = find(pending, base);
-
-	if (at < 0 || done <= pending->awaited[at].done)
-		return 0;
-	pending->awaited[at].done = done;
-	return 1;
-}
-
-int wait_modules_pending(unsigned int lane)
-{
-	return all_pending[lane].count && !all_pending[lane].behind;
-}
-
-void wait_modules_forgive(unsigned int lane, void (*late)(unsigned int lane, uint64_t base))
-{
-	struct pending_modules *pending = &all_pending[lane];
-
-	for (unsigned int i = 0; i < pending->count; i++)
-		late(lane, pending->awaited[i].base);
-	pending->behind += pending->count;
-	pending->count = 0;
-}
-
-void wait_modules_clear(unsigned int lane)
-{
-	all_pending[lane].count = all_pending[lane].behind = 0;
-}
 #define MS_NS UINT64_C(1000000)
 #define LOOKS 25
 #define LOOK_PAUSE_NS 20000000
-#define REGAINED_PART 10 /* of the time that the loader is let alone */
 
 /* Written by the control thread alone. */
 static uint64_t renewed_until_ns;
-static uint64_t load_until_ns;
-static uint64_t load_spent_ns; /* of what a process may be made to wait in the loader */
-static uint64_t load_over_ns;  /* when the last such wait ended */
 
 static int32_t tool; /* 0: not known */
 static uint32_t is_serving;
@@ -117,20 +41,15 @@ static uint64_t end_ns(uint64_t begin_ns, unsigned int usual_ms, uint64_t renewe
 	return until_ns < last_ns ? until_ns : last_ns;
 }
 
-static void renew(uint64_t *until_ns, unsigned int ms)
+void wait_renew(unsigned int ms)
 {
 	uint64_t more_ns;
 
 	if (ms > CONTROL_WAIT_MAX_MS)
 		ms = CONTROL_WAIT_MAX_MS;
 	more_ns = lock_now_ns() + ms * MS_NS;
-	if (more_ns > read_ns(until_ns))
-		write_ns(until_ns, more_ns);
-}
-
-void wait_renew(unsigned int ms)
-{
-	renew(&renewed_until_ns, ms);
+	if (more_ns > read_ns(&renewed_until_ns))
+		write_ns(&renewed_until_ns, more_ns);
 }
 
 void wait_tool(const char *path)
@@ -205,42 +124,8 @@ int wait_go(unsigned int usual_ms, unsigned int most_ms)
 	return 0;
 }
 
-void wait_load_begin(uint64_t begin_ns)
-{
-	uint64_t regained_ns = begin_ns > load_over_ns ? (begin_ns - load_over_ns) / REGAINED_PART
-						       : 0;
-
-	write_ns(&load_until_ns, 0);
-	write_ns(&load_spent_ns, load_spent_ns > regained_ns ? load_spent_ns - regained_ns : 0);
-}
-
-void wait_load_renew(unsigned int ms)
-{
-	renew(&load_until_ns, ms);
-}
-
-void wait_load_over(uint64_t begin_ns)
-{
-	uint64_t waited_ns;
-
-	load_over_ns = lock_now_ns();
-	waited_ns = load_over_ns - begin_ns;
-	if (waited_ns > CONTROL_LOAD_FREE_MS * MS_NS)
-		write_ns(&load_spent_ns, load_spent_ns + waited_ns);
-}
-
-uint64_t wait_load_end_ns(uint64_t begin_ns)
-{
-	uint64_t all_ns = CONTROL_LOAD_ALL_MS * MS_NS, spent_ns = read_ns(&load_spent_ns);
-	uint64_t left_ns = spent_ns < all_ns ? all_ns - spent_ns : 0;
-	uint64_t most_ns = CONTROL_LOAD_MAX_MS * MS_NS;
-
-	return end_ns(begin_ns, CONTROL_SEEN_WAIT_MS, read_ns(&load_until_ns),
-		      left_ns < most_ns ? left_ns : most_ns);
-}
-
 void wait_forked(void)
 {
-	renewed_until_ns = load_until_ns = load_spent_ns = load_over_ns = 0;
+	renewed_until_ns = 0;
 	tool = 0;
 }

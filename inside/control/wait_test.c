@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a program waits for a tool: for GO, and in the loader for SEEN. The tests compare with
- * times only what the program must not do, or what it must do before the waits' own bounds are
- * over.
+ * How long a program waits for a tool: for GO, and with watches in the loader for SEEN. The tests
+ * compare with times only what the program must not do, or what it must do before the waits' own
+ * bounds are over.
  */
+#include "abi/detour.h"
 #include "inside/control/testing/tool.h"
 
 #include <criterion/criterion.h>
@@ -15,10 +16,9 @@
 #include <unistd.h>
 
 #define SAY_MS 250
-#define LONG_MS 6500 /* longer than either wait is, unless it is renewed */
+#define LONG_MS 6500 /* longer than the wait for GO is, unless it is renewed */
 
-_Static_assert(LONG_MS > CONTROL_GO_WAIT_MS && LONG_MS > CONTROL_SEEN_WAIT_MS + 500,
-	       "else nothing is shown");
+_Static_assert(LONG_MS > CONTROL_GO_WAIT_MS, "else nothing is shown");
 
 TestSuite(wait, .init = tool_begin, .fini = tool_end, .timeout = 60);
 
@@ -37,27 +37,16 @@ static int has_printed(void)
 	return poll(&ready, 1, 0) == 1;
 }
 
-/*
- * Say WAIT again and again, for `ms` or until the program has said something; of a module, or of
- * none.
- */
-static void keep_waiting(struct peer *peer, unsigned int ms, uint64_t base, uint64_t more)
+/* Say WAIT again and again, for `ms`. */
+static void keep_waiting(struct peer *peer, unsigned int ms)
 {
 	uint64_t end_ms = now_ms() + ms;
-	struct control_wait wait = { .ms = CONTROL_WAIT_MAX_MS, .base = base, .done = 1 };
+	struct control_wait wait = { .ms = CONTROL_WAIT_MAX_MS };
 
-	while (now_ms() < end_ms && !has_printed()) {
+	while (now_ms() < end_ms) {
 		peer_say(peer, CONTROL_WAIT, &wait, sizeof wait);
-		wait.done += more;
 		usleep(SAY_MS * 1000); /* how often a tool says it is the subject */
 	}
-}
-
-static void say_seen(struct peer *peer, uint64_t base)
-{
-	struct control_seen seen = { .base = base };
-
-	peer_request(peer, CONTROL_SEEN, &seen, sizeof seen);
 }
 
 static struct peer begin(const char *mode, const char *more)
@@ -70,9 +59,10 @@ static struct peer begin(const char *mode, const char *more)
 	return peer;
 }
 
-/* Up to where the target's thread waits in the loader for a module. */
-static struct peer begin_loading(const char *mode)
+/* Up to where the target loads a module. */
+static struct peer begin_loading(const char *mode, uint32_t watches)
 {
+	struct control_commit commit = { .watches = watches };
 	const char *module = getenv("WAYMARK_TEST_MODULE");
 	struct peer peer;
 
@@ -80,7 +70,7 @@ static struct peer begin_loading(const char *mode)
 		cr_skip_test("WAYMARK_TEST_MODULE is not set");
 	peer = begin(mode, module);
 	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:beside", 0).error, 0);
-	peer_request(&peer, CONTROL_COMMIT, NULL, 0);
+	peer_request(&peer, CONTROL_COMMIT, &commit, sizeof commit);
 	peer.modules = 0;
 	cr_assert_eq(peer_request(&peer, CONTROL_GO, NULL, 0).error, 0);
 	while (!peer.modules)
@@ -88,24 +78,12 @@ static struct peer begin_loading(const char *mode)
 	return peer;
 }
 
-/*
- * The program ends by itself, and has gone on without SEEN so many times, of that module if not 0.
- */
-static void expect_late(struct peer *peer, uint64_t base, unsigned int times)
-{
-	cr_assert_eq(tool_exit_status(), 0);
-	while (peer_read_until(peer, 0, NULL) != -EPIPE)
-		;
-	cr_assert_eq(peer->late, times, "%u times", peer->late);
-	cr_assert(!base || peer->last_late == base);
-}
-
 Test(wait, a_program_waits_for_go_as_long_as_the_tool_says_so)
 {
 	struct peer peer = begin("count", "5");
 
 	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "count:*", 0).error, 0);
-	keep_waiting(&peer, LONG_MS, 0, 0);
+	keep_waiting(&peer, LONG_MS);
 	cr_assert_eq(peer_recorded(&peer), 0, "it did not wait");
 	peer_request(&peer, CONTROL_GO, NULL, 0);
 	cr_assert_eq(tool_exit_status(), 0);
@@ -149,7 +127,6 @@ Test(wait, a_program_that_goes_on_without_go_is_told)
 	while (peer_read_until(&peer, 0, NULL) != -EPIPE)
 		;
 	cr_assert_eq(peer.late, 1);
-	cr_assert_eq(peer.last_late, 0);
 }
 
 Test(wait, a_program_goes_on_when_its_tool_dies_though_it_said_wait)
@@ -164,65 +141,53 @@ Test(wait, a_program_goes_on_when_its_tool_dies_though_it_said_wait)
 	cr_assert_lt(now_ms() - since_ms, CONTROL_GO_WAIT_MS, "not at once");
 }
 
-Test(wait, a_thread_in_the_loader_waits_as_long_as_its_module_gets_on_and_takes_signals)
+Test(wait, a_thread_in_the_loader_does_not_wait_for_a_session_without_watches)
 {
-	struct peer peer = begin_loading("signals");
+	uint64_t since_ms = now_ms();
+
+	begin_loading("load", 0);
+	cr_assert_eq(tool_exit_status(), 0);
+	cr_assert_lt(now_ms() - since_ms, CONTROL_SEEN_WAIT_MS, "it waited");
+}
+
+Test(wait, a_thread_in_the_loader_waits_for_a_session_with_watches_and_takes_signals)
+{
+	struct peer peer = begin_loading("signals", 1);
 	uint64_t beside = peer_recorded(&peer);
 	char said[32] = "";
 
-	keep_waiting(&peer, LONG_MS, peer.last_base, 1);
+	usleep(CONTROL_SEEN_WAIT_MS * 500); /* that it waits for half of its time is the subject */
 	cr_assert(!has_printed(), "it did not wait");
 	cr_assert_gt(peer_recorded(&peer), beside, "another thread did not continue");
-	say_seen(&peer, peer.last_base);
+	cr_assert_eq(peer_request(&peer, CONTROL_SEEN, NULL, 0).error, 0);
 	cr_assert_eq(tool_exit_status(), 0);
 	cr_assert_gt(read(tool.out, said, sizeof said - 1), 0);
 	/* one in 20 ms was due; half of them, on a machine that has more to do */
-	cr_assert_gt(atoi(said), LONG_MS / 40, "signals waited too: %s", said);
-	cr_assert_eq(peer.late, 0);
-}
-
-Test(wait, a_thread_in_the_loader_that_goes_on_without_seen_is_told)
-{
-	struct peer peer = begin_loading("signals");
-
-	expect_late(&peer, peer.last_base, 1);
-}
-
-Test(wait, a_thread_in_the_loader_goes_on_though_the_tool_says_wait_if_nothing_gets_on)
-{
-	struct peer peer = begin_loading("signals");
-	uint64_t since_ms = now_ms();
-
-	keep_waiting(&peer, CONTROL_LOAD_MAX_MS, peer.last_base, 0);
-	cr_assert_lt(now_ms() - since_ms, CONTROL_LOAD_MAX_MS, "it waited");
-	expect_late(&peer, peer.last_base, 1);
-}
-
-Test(wait, a_thread_in_the_loader_goes_on_though_the_tool_gets_on_with_something_else)
-{
-	struct peer peer = begin_loading("signals");
-	uint64_t since_ms = now_ms();
-
-	keep_waiting(&peer, CONTROL_LOAD_MAX_MS / 2, 0, 1);
-	keep_waiting(&peer, CONTROL_LOAD_MAX_MS / 2, peer.last_base + 1, 1);
-	cr_assert_lt(now_ms() - since_ms, CONTROL_LOAD_MAX_MS, "it waited");
-	expect_late(&peer, peer.last_base, 1);
-}
-
-Test(wait, a_thread_in_the_loader_goes_on_from_a_tool_that_gets_on_for_ever)
-{
-	struct peer peer = begin_loading("signals");
-	uint64_t since_ms = now_ms();
-
-	keep_waiting(&peer, 4 * CONTROL_LOAD_MAX_MS, peer.last_base, 1);
-	cr_assert_lt(now_ms() - since_ms, 4 * CONTROL_LOAD_MAX_MS, "it waited");
-	expect_late(&peer, peer.last_base, 1);
+	cr_assert_gt(atoi(said), CONTROL_SEEN_WAIT_MS / 80, "signals waited too: %s", said);
 }
 
 /* Else that were 50 waits, of CONTROL_SEEN_WAIT_MS each: longer than a test may take. */
 Test(wait, a_tool_that_stands_still_is_waited_for_but_once)
 {
-	struct peer peer = begin_loading("load");
+	begin_loading("load", 1);
+	cr_assert_eq(tool_exit_status(), 0);
+}
 
-	expect_late(&peer, 0, 50);
+/* It was told of one that is there no more, or of none. */
+Test(wait, places_for_another_module_at_an_address_are_left_out)
+{
+	struct peer peer = begin_loading("signals", 1);
+	struct {
+		struct control_place head;
+		struct control_detour detour;
+	} place = { .head = { 1, 0, peer.last_base, peer.last_came_ns },
+		    .detour = { .bytes = sizeof(struct control_detour) } };
+
+	cr_assert_eq(peer_request(&peer, CONTROL_PLACE, &place, sizeof place).refused, 1);
+	place.head.came_ns--;
+	cr_assert_eq(peer_request(&peer, CONTROL_PLACE, &place, sizeof place).refused, 0);
+	place.head.came_ns = 0;
+	cr_assert_eq(peer_request(&peer, CONTROL_PLACE, &place, sizeof place).refused, 0);
+	peer_request(&peer, CONTROL_SEEN, NULL, 0);
+	cr_assert_eq(tool_exit_status(), 0);
 }

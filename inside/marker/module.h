@@ -57,6 +57,7 @@ struct module {
 	uintptr_t build_id_at;
 	uint8_t seen;	   /* registry.c: in the current walk */
 	uint8_t fresh;	   /* registry.c: nothing was armed in it yet */
+	uint64_t came_ns;  /* registry.c: when it was found, CLOCK_MONOTONIC */
 	int error;	   /* why its table is refused; 0 */
 	uintptr_t records; /* where its wm_records begin */
 	uint32_t record_count;

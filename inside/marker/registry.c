@@ -10,6 +10,7 @@
 #include "inside/marker/planning.h"
 #include "inside/marker/rule.h"
 #include "inside/runtime/heap.h"
+#include "inside/runtime/lock.h"
 
 #include <errno.h>
 #include <link.h>
@@ -220,6 +221,7 @@ static void add_module(struct module *module, const struct text *text)
 		o->came(module);
 	module->seen = 1;
 	module->fresh = 1;
+	module->came_ns = lock_now_ns();
 	module->next = modules;
 	modules = module;
 }

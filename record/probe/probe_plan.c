@@ -557,10 +557,10 @@ static void move_to(unsigned char *record, uint64_t base)
 	}
 }
 
-size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, unsigned char *buffer,
-		  size_t room)
+size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, uint64_t came_ns,
+		  unsigned char *buffer, size_t room)
 {
-	struct control_place head = { 0 };
+	struct control_place head = { .base = base, .came_ns = came_ns };
 	size_t used = sizeof(head);
 
 	for (; *from < plan->place_count; (*from)++) {

@@ -94,11 +94,11 @@ int plan_fits(const struct plan *plan, const struct spec_list *specs, const char
 	      const struct code_aliases *aliases);
 
 /*
- * Write the records of places from number *from on, for a module at `base`, in the format of
- * CONTROL_PLACE, as far as there is room. Advances *from. Returns the bytes written; 0: no more
- * places.
+ * Write the records of places from number *from on, for a module at `base` that came at `came_ns`,
+ * in the format of CONTROL_PLACE, as far as there is room. Advances *from. Returns the bytes
+ * written; 0: no more places.
  */
-size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, unsigned char *buffer,
-		  size_t room);
+size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, uint64_t came_ns,
+		  unsigned char *buffer, size_t room);
 
 #endif

@@ -101,7 +101,7 @@ Test(plan, write_equals_trampolines_written_for_base)
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, &listener), 0);
 	cr_assert_eq(plan->place_count, 1);
 	cr_assert_eq(specs.all[0].placed, 1);
-	bytes = plan_write(plan, &from, BASE, written, sizeof(written));
+	bytes = plan_write(plan, &from, BASE, 0, written, sizeof(written));
 	cr_assert_eq(from, 1);
 	memcpy(&head, written, sizeof(head));
 	cr_assert_eq(head.count, 3);
@@ -124,7 +124,7 @@ Test(plan, write_equals_trampolines_written_for_base)
 	}
 	cr_assert_eq(bytes, is_at);
 	cr_assert_eq(expected.used, wanted_at);
-	cr_assert_eq(plan_write(plan, &from, BASE, written, sizeof(written)), 0);
+	cr_assert_eq(plan_write(plan, &from, BASE, 0, written, sizeof(written)), 0);
 	sweep_release(&expected.sweep);
 }
 
@@ -137,7 +137,7 @@ Test(plan, write_in_pieces_keeps_choices_together)
 	cr_assert_eq(spec_add(&specs, "func:*"), 0);
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
 	cr_assert_gt(plan->place_count, 30);
-	while (plan_write(plan, &from, BASE, written, sizeof(written))) {
+	while (plan_write(plan, &from, BASE, 0, written, sizeof(written))) {
 		memcpy(&head, written, sizeof(head));
 		records += head.count;
 		cr_assert_gt(from, last);
@@ -159,7 +159,7 @@ Test(plan, safe_request_marks_each_choice)
 	cr_assert_eq(spec_add(&specs, "func:plan_pushed/safe/"), 0);
 	cr_assert_eq(spec_add(&specs, "func:plan_subject"), 0);
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
-	cr_assert_gt(plan_write(plan, &from, BASE, written, sizeof(written)), 0);
+	cr_assert_gt(plan_write(plan, &from, BASE, 0, written, sizeof(written)), 0);
 	memcpy(&head, written, sizeof(head));
 	for (uint32_t i = 0; i < head.count; i++, at += record.bytes) {
 		memcpy(&record, written + at, sizeof(record));

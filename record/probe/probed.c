@@ -18,32 +18,34 @@ int probed_has(const struct probed *probed, const struct loaded *loaded)
 {
 	const struct probed_module *module = find(probed, loaded);
 
-	return module && (module->is_done || !loaded->is_listed);
+	return module && !module->is_due && (module->is_done || !loaded->is_listed);
 }
 
-int probed_note(struct probed *probed, const struct loaded *loaded, int is_done)
+struct probed_module *probed_note(struct probed *probed, const struct loaded *loaded, int is_done)
 {
 	struct probed_module *module = find(probed, loaded);
 
-	if (module) {
-		module->is_done = is_done;
-		module->set = probed->set + 1;
-		return 0;
+	if (!module) {
+		if (array_grow(&probed->modules, &probed->room, probed->count + 1,
+			       sizeof(*probed->modules)))
+			return NULL;
+		module = &probed->modules[probed->count++];
+		module->came_ns = 0;
 	}
-	if (array_grow(&probed->modules, &probed->room, probed->count + 1,
-		       sizeof(*probed->modules)))
-		return -ENOMEM;
-	probed->modules[probed->count++] = (struct probed_module){ loaded->id, loaded->base,
-								   probed->set + 1, is_done };
-	return 0;
+	*module = (struct probed_module){ .id = loaded->id,
+					  .base = loaded->base,
+					  .set = probed->set + 1,
+					  .came_ns = module->came_ns,
+					  .is_done = is_done };
+	return module;
 }
 
-int probed_has_base(const struct probed *probed, uint64_t base)
+struct probed_module *probed_at(const struct probed *probed, uint64_t base)
 {
 	for (size_t i = 0; i < probed->count; i++)
 		if (probed->modules[i].base == base)
-			return 1;
-	return 0;
+			return &probed->modules[i];
+	return NULL;
 }
 
 void probed_forget(struct probed *probed, uint64_t base)
@@ -53,25 +55,31 @@ void probed_forget(struct probed *probed, uint64_t base)
 			probed->modules[i--] = probed->modules[--probed->count];
 }
 
-int probed_loading_begin(struct probed *probed, uint64_t base, int is_wanted)
+int probed_gap_add(struct probed *probed, const struct probed_gap *gap)
 {
-	if (array_grow(&probed->loading, &probed->loading_room, probed->loading_count + 1,
-		       sizeof(*probed->loading)))
+	char *path = strdup(gap->path);
+
+	if (!path || array_grow(&probed->gaps, &probed->gap_room, probed->gap_count + 1,
+				sizeof(*probed->gaps))) {
+		free(path);
 		return -ENOMEM;
-	probed->loading[probed->loading_count++] = (struct probed_loading){ base, is_wanted };
+	}
+	probed->gaps[probed->gap_count] = *gap;
+	probed->gaps[probed->gap_count++].path = path;
 	return 0;
 }
 
-void probed_loading_end(struct probed *probed)
+void probed_gap_remove(struct probed *probed, size_t index)
 {
-	if (probed->loading_count)
-		memmove(probed->loading, probed->loading + 1,
-			--probed->loading_count * sizeof(*probed->loading));
+	free(probed->gaps[index].path);
+	probed->gaps[index] = probed->gaps[--probed->gap_count];
 }
 
 void probed_release(struct probed *probed)
 {
 	free(probed->modules);
-	free(probed->loading);
+	while (probed->gap_count)
+		probed_gap_remove(probed, 0);
+	free(probed->gaps);
 	*probed = (struct probed){ 0 };
 }

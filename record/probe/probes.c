@@ -11,6 +11,7 @@
 #include "trace/writer.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -21,10 +22,17 @@
 #define NAME_BYTES 512
 #define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
 
+/* What runs unprobed until its places are armed. */
+struct late {
+	uint64_t base; /* of the module; 0: whatever is found */
+	uint64_t begin_ns;
+};
+
 /* One look at a process's modules. */
 struct pass {
 	struct wm_session *session;
 	struct process *process;
+	const struct late *late; /* NULL: what is found is not late */
 	/* the first plan opens them all: modules have information about each other */
 	struct loaded_list list;
 };
@@ -75,7 +83,7 @@ static uint64_t realtime_ns(uint64_t monotonic_ns)
 static int foreign_trace(struct wm_session *session, const struct process *process,
 			 struct probe_foreign *foreign)
 {
-	struct trace_foreign about = { .name = foreign->name };
+	struct trace_gap about = { .name = foreign->name, .cause = "overwritten" };
 
 	if (process->trace < 0 || !session->writer)
 		return 0;
@@ -86,7 +94,7 @@ static int foreign_trace(struct wm_session *session, const struct process *proce
 		foreign->offset_ns = realtime_ns(0);
 	about.begin_ns = foreign->begin_ns + foreign->offset_ns;
 	about.end_ns = foreign->end_ns ? foreign->end_ns + foreign->offset_ns : 0;
-	return trace_foreign_add(session->writer, process->trace, &about);
+	return trace_gap_add(session->writer, process->trace, &about);
 }
 
 static int pending_signals_add(struct wm_session *session, const struct process *process,
@@ -197,7 +205,6 @@ static int on_beat(size_t done, size_t total, void *data)
 	struct session_progress progress = { planning->path, done, total };
 
 	planning->total = total;
-	planning->pass->process->probed.steps++;
 	return patience_beat(planning->pass->session, &progress);
 }
 
@@ -221,10 +228,8 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	}
 	process = loaded_process(&pass->list);
 	loaded->module->file->pulse = (struct code_pulse){ on_beat, &planning };
-	pass->process->probed.planning = loaded->base;
 	err = plan_make(plan, pass->session->specs, loaded->module, &process, NULL);
 	loaded->module->file->pulse = (struct code_pulse){ 0 };
-	pass->process->probed.planning = 0;
 	/* given up: of the places, at most the number is known */
 	if (err == -ECANCELED)
 		probes->unarmed += planning.total;
@@ -243,21 +248,67 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	return 0;
 }
 
+/* ---- modules that come while the program runs ---- */
+
+static int gap_trace(struct wm_session *session, const struct process *process,
+		     const struct probed_gap *gap, uint64_t end_ns)
+{
+	struct trace_gap about = {
+		.name = gap->path,
+		.cause = "loaded late",
+		.begin_ns = session_wall_ns(session, gap->begin_ns),
+		.end_ns = end_ns ? session_wall_ns(session, end_ns) : 0,
+	};
+
+	return process->trace < 0 || !session->writer
+		       ? 0
+		       : trace_gap_add(session->writer, process->trace, &about);
+}
+
+/* `has_end`: its places are armed, or it is gone; else it stays open to the end. */
+static int gap_end(struct wm_session *session, struct process *process, size_t index, int has_end)
+{
+	struct probed_gap *gap = &process->probed.gaps[index];
+	uint64_t now_ns = ticks_monotonic_ns();
+	int err = has_end ? gap_trace(session, process, gap, now_ns) : 0;
+
+	if (now_ns - gap->begin_ns > session->probes->late_ns)
+		session->probes->late_ns = now_ns - gap->begin_ns;
+	probed_gap_remove(&process->probed, index);
+	return err;
+}
+
+/* Until so many COMMITs are answered. The agent's clock may be that of another time namespace. */
+static int gap_begin(struct wm_session *session, struct process *process, uint64_t base,
+		     uint64_t begin_ns, unsigned int commits, const char *path)
+{
+	struct probed_gap gap = { (char *)path, base, begin_ns, commits };
+	uint64_t now_ns = ticks_monotonic_ns();
+	int err;
+
+	if (begin_ns < process->hello_ns || begin_ns > now_ns)
+		gap.begin_ns = now_ns;
+	err = probed_gap_add(&process->probed, &gap);
+	session->probes->late++;
+	return err ? err : gap_trace(session, process, &gap, 0);
+}
+
 /* ---- the modules of a process ---- */
 
-static int send_plan(struct process *process, const struct plan *plan, uint64_t base)
+static int send_plan(struct process *process, const struct plan *plan, struct probed_module *module)
 {
 	unsigned char *buffer = malloc(CONTROL_BYTES_MAX);
 	size_t from = 0, bytes;
 	int err = buffer ? 0 : -ENOMEM;
 
-	while (!err && (bytes = plan_write(plan, &from, base, buffer,
+	while (!err && (bytes = plan_write(plan, &from, module->base, module->came_ns, buffer,
 					   CONTROL_BYTES_MAX - sizeof(struct wm_message)))) {
 		struct iovec part = { buffer, bytes };
 
 		err = process_request(process, CONTROL_PLACE, &part, 1);
 	}
-	process->probed.pending += plan->place_count - plan->guard_count;
+	module->places = plan->place_count - plan->guard_count;
+	process->probed.pending += module->places;
 	free(buffer);
 	return err;
 }
@@ -270,20 +321,30 @@ static int see_to_modules(struct pass *pass)
 
 	for (size_t i = 0; i < pass->list.count && !err; i++) {
 		const struct loaded *loaded = &pass->list.all[i];
+		struct probed_module *module;
 		struct plan *plan = NULL;
 		int is_wanted;
 
-		if (probed_has(probed, loaded))
+		if (probed_has(probed, loaded) ||
+		    (pass->late && pass->late->base && loaded->base != pass->late->base))
 			continue;
 		fresh++;
 		is_wanted = strcmp(name_last_part(loaded->path), AGENT_NAME) &&
 			    plan_concerns(pass->session->specs, loaded->path, &loaded->aliases);
-		err = probed_note(probed, loaded, is_wanted || loaded->is_listed);
-		if (err || !is_wanted)
+		module = probed_note(probed, loaded, is_wanted || loaded->is_listed);
+		if (!module)
+			return -ENOMEM;
+		if (pass->late && pass->late->base)
+			module->came_ns = pass->late->begin_ns;
+		if (!is_wanted)
 			continue;
 		err = plan_of(pass, loaded, &plan);
+		/* planning drains, but takes no messages of the process: it is noted still */
 		if (!err && plan)
-			err = send_plan(pass->process, plan, loaded->base);
+			err = send_plan(pass->process, plan, module);
+		if (!err && plan && module->places && pass->late)
+			err = gap_begin(pass->session, pass->process, loaded->base,
+					pass->late->begin_ns, probed->commits + 1, loaded->path);
 	}
 	return err ? err : fresh;
 }
@@ -315,13 +376,15 @@ static int look_again_error(const struct process *process, int err)
 }
 
 /*
- * Look at the modules once. `always`: send COMMIT even if nothing is new. `replaces`: nothing else
- * stays placed.
+ * Look at the modules once, or at those that are late. `always`: send COMMIT even if nothing is
+ * new. `replaces`: nothing else stays placed.
  */
-static int look(struct wm_session *session, struct process *process, int always, int replaces)
+static int look(struct wm_session *session, struct process *process, const struct late *late,
+		int always, int replaces)
 {
-	struct pass pass = { .session = session, .process = process };
-	struct control_commit commit = { .replaces = (uint32_t)replaces };
+	struct pass pass = { .session = session, .process = process, .late = late };
+	struct control_commit commit = { .replaces = (uint32_t)replaces,
+					 .watches = spec_count_watches(session->specs) != 0 };
 	struct iovec part = { &commit, sizeof(commit) };
 	int err, fresh = 0;
 
@@ -360,25 +423,35 @@ int probe_arm(struct wm_session *session, struct process *process)
 		return 0;
 	process->probed.is_on = 1;
 	process->probed.is_followed = 0;
-	err = process->probed.adopts ? 0 : look(session, process, 1, 0);
+	err = process->probed.adopts ? 0 : look(session, process, NULL, 1, 0);
 	/* without guards the agent sees a filter late, but markers and counts work */
 	return is_denied(err) && is_for_guards_alone(session->specs) ? 0 : err;
 }
 
 int probe_look(struct wm_session *session, struct process *process)
 {
-	return process->probed.is_on ? look_again_error(process, look(session, process, 0, 0)) : 0;
+	const struct late late = { .begin_ns = process->hello_ns };
+
+	if (!process->probed.is_on)
+		return 0;
+	return look_again_error(process, look(session, process, &late, 0, 0));
 }
 
 static int committed(struct wm_session *session, struct process *process)
 {
-	if (process->probed.commits && !--process->probed.commits)
-		process->probed.pending = process->probed.answered = 0;
+	struct probed *probed = &process->probed;
+	int err = 0;
+
+	if (probed->commits && !--probed->commits)
+		probed->pending = probed->answered = 0;
+	for (size_t i = probed->gap_count; i-- && !err;)
+		if (probed->gaps[i].commits && !--probed->gaps[i].commits)
+			err = gap_end(session, process, i, 1);
 	/* from the first commit on, each module that comes is reported; one may have come before */
-	if (!process->probed.is_on || process->probed.is_followed)
-		return 0;
-	process->probed.is_followed = 1;
-	return look_again_error(process, look(session, process, 0, 0));
+	if (err || !probed->is_on || probed->is_followed)
+		return err;
+	probed->is_followed = 1;
+	return look_again_error(process, look(session, process, NULL, 0, 0));
 }
 
 /*
@@ -390,43 +463,42 @@ static int is_missing_events(const struct wm_session *session, const struct proc
 	return process->hello.forked != HELLO_SHARES || spec_count_watches(session->specs);
 }
 
-static void late_note(struct wm_session *session, struct process *process, uint64_t base)
+static void late_note(struct wm_session *session, struct process *process)
 {
-	struct probed *probed = &process->probed;
-
-	if (!base && !process->runs) {
-		process->runs = 1;
-		session->probes->late_starts += is_missing_events(session, process);
-	}
-	for (size_t i = 0; base && i < probed->loading_count; i++) {
-		if (probed->loading[i].base != base || !probed->loading[i].is_wanted)
-			continue;
-		probed->loading[i].is_wanted = 0;
-		session->probes->late++;
-	}
+	if (process->runs)
+		return;
+	process->runs = 1;
+	session->probes->late_starts += is_missing_events(session, process);
 }
 
-static int module_came(struct wm_session *session, struct process *process, uint64_t base,
-		       const char *path)
+static int module_came(struct wm_session *session, struct process *process,
+		       const struct control_module *module, const char *path)
 {
+	const struct late late = { module->base, module->came_ns };
 	struct probed *probed = &process->probed;
-	int err, is_wanted = plan_concerns(session->specs, path, NULL);
+	int err;
 
-	err = probed_loading_begin(probed, base, is_wanted);
-	if (!err)
-		err = look(session, process, 0, 0);
-	if (is_denied(err) && has_parents(process)) {
-		session->probes->late += is_wanted && !probed_has_base(probed, base);
-		err = 0;
-	}
-	return err;
+	if (!probed->is_followed)
+		return look_again_error(process, look(session, process, NULL, 0, 0));
+	/* if it was found before this message came, the agent has placed nothing there */
+	probed_forget(probed, module->base);
+	err = look_again_error(process, look(session, process, &late, 0, 0));
+	/* one that can't be read, or is gone already, may have had places */
+	if (err || probed_at(probed, module->base) || !plan_concerns(session->specs, path, NULL))
+		return err;
+	return gap_begin(session, process, module->base, module->came_ns, UINT_MAX, path);
 }
 
 static int module_gone(struct wm_session *session, struct process *process, uint64_t base)
 {
-	(void)session;
-	probed_forget(&process->probed, base);
-	return 0;
+	struct probed *probed = &process->probed;
+	int err = 0;
+
+	probed_forget(probed, base);
+	for (size_t i = probed->gap_count; i-- && !err;)
+		if (probed->gaps[i].base == base)
+			err = gap_end(session, process, i, 1);
+	return err;
 }
 
 /* Nothing is placed there any more. */
@@ -451,10 +523,11 @@ int probe_replace(struct wm_session *session)
 			continue;
 		/* a child may be adopting its parent's */
 		err = session_wait_armed(session, p);
-		p->probed.count = 0;
+		for (size_t i = 0; i < p->probed.count; i++)
+			p->probed.modules[i].is_due = 1;
 		p->probed.is_on = 1;
 		if (!err)
-			err = look(session, p, 1, 1);
+			err = look(session, p, NULL, 1, 1);
 		err = err == -WM_E_GONE ? 0 : err;
 	}
 	for (struct process *p = session->processes; p && !err; p = p->next)
@@ -473,11 +546,13 @@ void probe_ended(struct wm_session *session, struct process *process)
 {
 	session->probes->unarmed += process->probed.pending;
 	process->probed.pending = 0;
+	while (process->probed.gap_count)
+		gap_end(session, process, 0, 0);
 	/* it ended before GO: its agent could not report whether it ran */
 	if (!process->hello.launched || process->runs)
 		return;
 	if (ticks_monotonic_ns() - process->hello_ns > GO_WAIT_NS)
-		late_note(session, process, 0);
+		late_note(session, process);
 }
 
 /* ---- a source ---- */
@@ -510,7 +585,6 @@ static int message(struct wm_session *session, struct process *process,
 	const char *text = (const char *)message->body + sizeof(struct control_refused);
 	struct control_refused refused;
 	struct control_foreign foreign;
-	struct control_late late;
 	char name[NAME_BYTES];
 
 	switch (message->type) {
@@ -524,10 +598,7 @@ static int message(struct wm_session *session, struct process *process,
 		memcpy(&foreign, message->body, sizeof(foreign));
 		return foreign_note(session, process, &foreign);
 	case CONTROL_LATE:
-		if (message->bytes < sizeof(late))
-			return -WM_E_PROTOCOL;
-		memcpy(&late, message->body, sizeof(late));
-		late_note(session, process, late.base);
+		late_note(session, process);
 		return 0;
 	default:
 		return 1;
@@ -539,11 +610,8 @@ static int answered(struct wm_session *session, struct process *process, uint16_
 	session->probes->unsafe += process->done.unsafe;
 	if (request == CONTROL_COMMIT)
 		return committed(session, process);
-	if (request == CONTROL_SEEN) /* in the order in which the agent reported them */
-		probed_loading_end(&process->probed);
 	if (request == CONTROL_PLACE) {
 		process->probed.answered += process->done.markers + process->done.refused;
-		process->probed.steps++;
 		patience_arming(session);
 	}
 	return 0;

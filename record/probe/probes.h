@@ -6,7 +6,8 @@
  * agent reports a new one. It analyses each file once (record/probe/probe_plan.h). For each further
  * process with that file it only adds the base address to the plan. It sends new places as PLACE
  * messages and one COMMIT. Then it reads the modules once more, as more may have been loaded
- * meanwhile.
+ * meanwhile. The places of a module that comes later are armed while its code may run: calls until
+ * then are missing, which is a gap in the trace.
  */
 #ifndef RECORD_PROBE_PROBES_H
 #define RECORD_PROBE_PROBES_H
@@ -69,7 +70,8 @@ struct probes {
 	uint64_t unsafe;  /* armed in FORM_FIRST (abi/detour.h), in all processes */
 	uint64_t wanted;  /* places that matched, also refused ones */
 	uint64_t unarmed; /* in all processes: sent, but the process or the recording ended first */
-	uint64_t late;	  /* modules whose code ran before their places were armed */
+	uint64_t late;	  /* modules that came while their program ran */
+	uint64_t late_ns; /* the longest time that one ran for before its places were armed */
 	uint64_t late_starts; /* processes that ran before anything was armed */
 };
 
@@ -87,8 +89,8 @@ int probe_replace(struct wm_session *session);
 uint64_t probe_next_set(struct process *process);
 
 /*
- * Look for new modules, also if the agent reported none, and place what the specs want. Returns as
- * probe_arm().
+ * Look for modules that a child's parent had no places in at the fork, and place what the specs
+ * want. Returns as probe_arm().
  */
 int probe_look(struct wm_session *session, struct process *process);
 

@@ -4,6 +4,7 @@
 #include "record/probe/probes.h"
 #include "record/session/messages.h"
 #include "record/session/process.h"
+#include "record/spec/spec.h"
 #include "trace/writer.h"
 
 #include <errno.h>
@@ -53,7 +54,8 @@ static int take_modules(struct process *child, const struct process *parent)
 int adopt_ask(struct wm_session *session, struct process *process)
 {
 	struct process *parent = process->inherited.set ? find_parent(session, process) : NULL;
-	struct control_adopt adopt = { .set = process->inherited.set };
+	struct control_adopt adopt = { .set = process->inherited.set,
+				       .watches = spec_count_watches(session->specs) != 0 };
 	struct iovec part = { &adopt, sizeof(adopt) };
 	struct event_list *events;
 	int err;
@@ -115,6 +117,7 @@ int adopt_answered(struct wm_session *session, struct process *process)
 	process->probed.adopts = 0;
 	if (!process->done.error) {
 		session->sites += process->done.sites;
+		process->probed.is_followed = 1;
 		event_list_each_before(process->events, count, session);
 		err = declare(session, process);
 		/*

@@ -126,19 +126,17 @@ static int take_event(struct wm_session *session, struct process *process,
 /*
  * A thread may be in the loader until SEEN. Returns 0 or an error that ends the connection.
  */
-static int module_came(struct wm_session *session, struct process *process, uint64_t base,
-		       const char *path)
+static int module_came(struct wm_session *session, struct process *process,
+		       const struct control_module *module, const char *path)
 {
-	struct control_seen seen = { .base = base };
-	struct iovec part = { &seen, sizeof(seen) };
 	int err = 0;
 
 	FOR_SOURCES(source, module_came)
-		err = err ? err : source->module_came(session, process, base, path);
+		err = err ? err : source->module_came(session, process, module, path);
 	if (err > 0)
 		return 0;
 	if (!err)
-		err = process_request(process, CONTROL_SEEN, &part, 1);
+		err = process_request(process, CONTROL_SEEN, NULL, 0);
 	return err == -WM_E_GONE ? 0 : err;
 }
 
@@ -170,7 +168,7 @@ static int take_module(struct wm_session *session, struct process *process,
 	if (err || !process->probed.is_on)
 		return err;
 	return module.gone ? module_gone(session, process, module.base)
-			   : module_came(session, process, module.base, path);
+			   : module_came(session, process, &module, path);
 }
 
 /*

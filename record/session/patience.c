@@ -10,7 +10,7 @@
 
 #define BEAT_NS 100000000u
 
-/* Whether the program or a thread of it waits for us: it was launched, was forked, or executes. */
+/* Whether the program waits for us: it was launched, was forked, or executes. */
 static int waits(const struct process *process)
 {
 	if (process->link.fd < 0 || process->state >= PROCESS_HUNG_UP)
@@ -18,7 +18,7 @@ static int waits(const struct process *process)
 	if (process->state == PROCESS_NEW)
 		return process->listener !=
 		       NULL; /* a connection that came by itself waits for our answer */
-	return process->hello.launched && (!process->runs || process->probed.loading_count);
+	return process->hello.launched && !process->runs;
 }
 
 /*
@@ -27,16 +27,10 @@ static int waits(const struct process *process)
  */
 static void say_wait(struct process *process)
 {
-	const struct probed *probed = &process->probed;
 	struct control_wait wait = { .ms = CONTROL_WAIT_MS };
 	struct iovec part = { &wait, sizeof(wait) };
 	struct pollfd ready = { .fd = process->link.fd, .events = POLLOUT };
 
-	/* requests are answered in order, so the progress is that of the longest-waiting module */
-	if (process->runs && probed->loading_count) {
-		wait.base = probed->planning ? probed->planning : probed->loading[0].base;
-		wait.done = probed->steps;
-	}
 	if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT)
 		link_send(&process->link, CONTROL_WAIT, &part, 1);
 }

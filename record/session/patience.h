@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Long work while others wait: launched programs that were not let go yet, threads that load a
- * module, and the user.
+ * Long work while others wait: launched programs that were not let go yet, and the user.
  */
 #ifndef RECORD_SESSION_PATIENCE_H
 #define RECORD_SESSION_PATIENCE_H

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct control_module;
 struct launch_options;
 struct link_message;
 struct process;
@@ -84,8 +85,8 @@ struct source {
 	/* Of a process without an agent: what has come. Returns how much. */
 	int (*take)(struct wm_session *session, struct process *process);
 	/* A module was loaded. 1: attend() will let the loading thread go on. Or unloaded. */
-	int (*module_came)(struct wm_session *session, struct process *process, uint64_t base,
-			   const char *path);
+	int (*module_came)(struct wm_session *session, struct process *process,
+			   const struct control_module *module, const char *path);
 	int (*module_gone)(struct wm_session *session, struct process *process, uint64_t base);
 	void (*go)(struct process *process); /* It may run. */
 	/* The session can't record it any more. */

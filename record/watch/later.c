@@ -199,15 +199,12 @@ static int attend_modules(struct wm_session *session, struct process *process)
 	int err = 0;
 
 	for (size_t left = state->module_count; left && !err; left--) {
-		struct control_seen seen = { .base = state->modules[0] };
-		struct iovec part = { &seen, sizeof(seen) };
-
 		if (session->running)
-			err = attend_module(session, process, seen.base);
+			err = attend_module(session, process, state->modules[0]);
 		memmove(state->modules, state->modules + 1,
 			--state->module_count * sizeof(*state->modules));
 		if (!err)
-			err = process_request(process, CONTROL_SEEN, &part, 1);
+			err = process_request(process, CONTROL_SEEN, NULL, 0);
 	}
 	return err;
 }

@@ -33,7 +33,6 @@ static int on_beat(size_t done, size_t total, void *data)
 	struct finding *finding = data;
 	struct session_progress progress = { "debug information", done, total };
 
-	finding->process->probed.steps++;
 	return patience_beat(finding->session, &progress);
 }
 

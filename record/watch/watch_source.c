@@ -75,11 +75,11 @@ static int take(struct wm_session *session, struct process *process)
 	return count;
 }
 
-static int module_came(struct wm_session *session, struct process *process, uint64_t base,
-		       const char *path)
+static int module_came(struct wm_session *session, struct process *process,
+		       const struct control_module *module, const char *path)
 {
 	(void)path;
-	return later_module_came(session, process, base);
+	return later_module_came(session, process, module->base);
 }
 
 static void go(struct process *process)

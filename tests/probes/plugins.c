@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plugins ROUNDS FILE...: opens each, calls its plugin_add 100 times, closes it; ROUNDS times. The
+ * plugins ROUNDS FILE...: opens each, calls its plugin_add 100 times once a probe is there, closes
+ * it; ROUNDS times. The
  * loader maps each where the one before was. FILE as TO=FROM: FROM is first written over TO.
  */
+#include "armed.h"
+
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,6 +35,8 @@ static int call(const char *path)
 	if (!library)
 		return -1;
 	*(void **)&add = dlsym(library, "plugin_add");
+	if (!is_armed((const void *)add))
+		return -1;
 	for (long i = 0; i < 100; i++)
 		if (add(i, 1) != i + 1)
 			return -1;

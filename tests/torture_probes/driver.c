@@ -78,9 +78,7 @@ static int fail(struct wm_session *session, const char *what, int err)
 	return -1;
 }
 
-/*
- * A thread that loads a library waits for the session to see it: it must be polled all the while.
- */
+/* The session arms what is loaded meanwhile: it must be polled. */
 static void wait_ms(int ms)
 {
 	double end = drive_now_s() + ms / 1e3;

@@ -119,10 +119,10 @@ static void take_note(struct peer *peer, const struct wm_message *message, int p
 		peer->modules += !module.gone;
 		peer->gone += module.gone;
 		peer->last_base = module.base;
+		peer->last_came_ns = module.came_ns;
 		break;
 	case CONTROL_LATE:
 		peer->late++;
-		memcpy(&peer->last_late, body, sizeof peer->last_late);
 		break;
 	default:
 		break;

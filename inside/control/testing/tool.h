@@ -28,8 +28,7 @@ struct peer {
 	struct control_inherited inherited;
 	uint32_t last_id; /* of an event */
 	unsigned int events, refused, markers, modules, gone, files, late;
-	uint64_t last_base; /* of the last module that came, of the last that went on */
-	uint64_t last_late;
+	uint64_t last_base, last_came_ns; /* of the last module that came or went */
 	char last_event[4096], last_refused[4096];
 	struct control_refused refusal;
 };
