@@ -26,7 +26,7 @@ static const char *const fixed[][2] = {
 	{ "--order", "time cpu thread" },
 };
 
-/* PREFIX and NAME, if that is how the word goes on. */
+/* PREFIX and NAME, if they begin with the word. */
 static void offer(const char *word, const char *prefix, const char *name, size_t bytes)
 {
 	size_t begin = strlen(prefix), length = strlen(word);

@@ -12,7 +12,7 @@ struct wm_session;
 
 struct control {
 	int folder, listener; /* -1: none */
-	int client;	      /* who is to ask, since when; -1: nobody. Others wait in the queue. */
+	int client;	      /* -1: none. Its request is awaited; others wait in the queue. */
 	uint64_t since_ns;
 };
 

@@ -14,7 +14,7 @@ struct spec_list;
 /* The markers of catalog->markers whose take[i] is not 0, and with `sites` each of their sites. */
 void list_markers(struct rows *rows, const struct catalog *catalog, const char *take, int sites);
 
-/* What is asked about. */
+/* The process or the file whose places are listed. */
 struct list_scope {
 	const char **files;
 	pid_t *pids;

@@ -216,15 +216,15 @@ fi
 
 # what was missed before a change is reported at the end
 if [ "$(id -u)" = 0 ]; then
-	cp /bin/true setuid && chmod 4755 setuid && chmod 755 .
+	cp /bin/true setuid && chmod 4755 setuid && chmod 755 . && mkfifo gate && chmod 644 gate
 	# shellcheck disable=SC2016 # the shell's own
-	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'until [ -e go ]; do sleep 0.05; done; ./setuid; exec sleep 300' &
+	setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'read -r <gate; ./setuid; exec sleep 300' &
 	program=$! && started+=("$program")
 	"$waymark" record -o before -p "$program" -e switch >before.words 2>&1 &
 	recorder=$! && started+=("$recorder")
 	await [ -S before/.control ] || fail "before: no recorder listens: $(cat before.words)"
 	control 0 before list # it is answered once all is armed
-	touch go
+	echo >gate
 	await eval '[ "$(cat /proc/$program/comm)" = sleep ]'
 	control 0 before add fault
 	end before

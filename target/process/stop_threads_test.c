@@ -123,7 +123,7 @@ Test(stop, process_that_ends_meanwhile_keeps_its_status_for_its_parent, .timeout
 		int status = -1;
 
 		if (!pid) {
-			usleep((useconds_t)(i % 50) * 10);
+			usleep((useconds_t)(i % 50) * 10); /* it ends at each moment of a stop */
 			_exit(7);
 		}
 		usleep(150); /* the moment is the subject */

@@ -47,7 +47,7 @@ echo "until a row says so, median and maximum of $rounds in ms: $(sort -n took_m
 python3 - "$count" <<'END' || fail "a CPU that came back does not count: $(tail -n 4 rows)"
 import json, sys
 rows = [json.loads(line) for line in open("rows")]
-last = [row for row in rows if row["type"] == "count"][-6:-1]
+last = [row for row in rows if row["type"] == "counted"][-6:-1]
 counted = sum(row["count"] for row in last[1:]) / 1e9
 sys.exit(not counted > (int(sys.argv[1]) - 0.5) * (last[-1]["at"] - last[0]["at"]))
 END
