@@ -54,10 +54,10 @@ static inline struct span_half *span_stack_find(const struct span_stack *stack, 
 
 static inline void span_stack_remove(struct span_stack *stack, struct span_half *half)
 {
-	size_t behind = (size_t)(stack->all + stack->count - (half + 1));
+	struct span_half *last = stack->all + --stack->count;
 
-	memmove(half, half + 1, behind * sizeof(*half));
-	stack->count--;
+	if (half != last)
+		memmove(half, half + 1, (size_t)((char *)last - (char *)half));
 }
 
 static inline void span_stack_remove_oldest(struct span_stack *stack, uint32_t count)
