@@ -42,7 +42,7 @@ struct halt_threads {
 	uint32_t count;		  /* of threads that were seized */
 	int32_t has_leader_ended; /* by itself: a zombie that is listed while there are others */
 	int32_t has_kept;	  /* keep_tid is among the threads */
-	char list[HALT_LIST_BYTES];
+	char list[HALT_LIST_BYTES] __attribute__((aligned(8))); /* of getdents64(2) */
 };
 
 /*
