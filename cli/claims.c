@@ -148,16 +148,14 @@ static const struct row_column claim_columns[] = {
 	{ "bytes", ROW_U64, ROW_PLAIN, ROW_QUIET, "how many are watched" },
 	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "where" },
 };
-const struct row_table claim_table = ROW_TABLE("claim", "What recordings hold of what is scarce.",
-					       claim_columns);
+static ROW_TABLE(claim_table, "claim", "What recordings hold of what is scarce.", claim_columns);
 
 static const struct row_column perf_columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
 	{ "name", ROW_TEXT, ROW_PLAIN, 0, "its program" },
 	{ "descriptors", ROW_U64, ROW_COUNT, 0, "of perf events" },
 };
-const struct row_table perf_table = ROW_TABLE("perf", "Other processes with events of the kernel.",
-					      perf_columns);
+static ROW_TABLE(perf_table, "perf", "Other processes with events of the kernel.", perf_columns);
 
 static const struct row_column ledger_columns[] = {
 	{ "damaged", ROW_U64, ROW_COUNT, ROW_DETAIL, "claims that can't be read" },
@@ -165,8 +163,7 @@ static const struct row_column ledger_columns[] = {
 	{ "tracer", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its program" },
 	{ "unreadable", ROW_U64, ROW_COUNT, ROW_DETAIL, "processes that can't be looked at" },
 };
-const struct row_table ledger_table = ROW_TABLE("ledger", "What waymark claims --json ends with.",
-						ledger_columns);
+static ROW_TABLE(ledger_table, "ledger", "What waymark claims --json ends with.", ledger_columns);
 
 static void put_claim(struct rows *rows, const struct claim_row *row)
 {

@@ -5,7 +5,6 @@
 #include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/tables.h"
 #include "read/rows/render.h"
 #include "trace/compress.h"
 
@@ -48,8 +47,7 @@ static const struct row_column columns[] = {
 	{ "after", ROW_U64, ROW_BYTES, 0, "their size" },
 	{ "damaged", ROW_U64, ROW_COUNT, 0, "files that were left as they are" },
 };
-const struct row_table packing_table = ROW_TABLE("packing", "What waymark compress --json prints.",
-						 columns);
+static ROW_TABLE(packing_table, "packing", "What waymark compress --json prints.", columns);
 
 static void say(const struct compress_options *options, const struct trace_packing *packing)
 {

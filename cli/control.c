@@ -9,7 +9,6 @@
 #include "base/text_buffer.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "cli/tables.h"
 #include "read/rows/render.h"
 #include "record/session/session.h"
 #include "record/spec/spec.h"
@@ -246,13 +245,13 @@ static const struct row_column spec_columns[] = {
 	{ "spec", ROW_TEXT, ROW_PLAIN, 0, "that is recorded" },
 	{ "missing", ROW_TEXT, ROW_PLAIN, 0, "what of it is not; null: nothing" },
 };
-const struct row_table spec_table = ROW_TABLE("spec", "What waymark control lists.", spec_columns);
+static ROW_TABLE(spec_table, "spec", "What waymark control lists.", spec_columns);
 
 static const struct row_column control_columns[] = {
 	{ "error", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "what failed; null: nothing" },
 };
-const struct row_table control_table = ROW_TABLE(
-	"control", "What waymark control --json begins with.", control_columns);
+static ROW_TABLE(control_table, "control", "What waymark control --json begins with.",
+		 control_columns);
 
 static void show_spec(struct rows *rows, char *spec)
 {

@@ -71,10 +71,9 @@ static const struct row_column source_columns[] = {
 	{ "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },
 	{ "optimized", ROW_BOOL, ROW_PLAIN, ROW_QUIET, "so lines that ran may count as never run" },
 };
-const struct row_table source_table = ROW_TABLE(
-	"source", "Which of a source's lines, branches and functions ran.", source_columns);
-const struct row_table coverage_all_table = ROW_TABLE("all", "The sum of all sources.",
-						      source_columns);
+static ROW_TABLE(source_table, "source", "Which of a source's lines, branches and functions ran.",
+		 source_columns);
+static ROW_TABLE(coverage_all_table, "all", "The sum of all sources.", source_columns);
 
 static void put_source(struct rows *rows, const struct coverage_source *source, const char *name)
 {

@@ -17,8 +17,7 @@ static const struct row_column diff_columns[] = {
 	{ "b", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of the second" },
 	{ "data_compared", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "false: trails have none" },
 };
-const struct row_table diff_table = ROW_TABLE("diff", "What waymark diff --json begins with.",
-					      diff_columns);
+static ROW_TABLE(diff_table, "diff", "What waymark diff --json begins with.", diff_columns);
 
 static const struct row_column pair_columns[] = {
 	{ "pair", ROW_U64, ROW_PLAIN, 0, "its number, from 1" },
@@ -35,7 +34,7 @@ static const struct row_column pair_columns[] = {
 	{ "over_a", ROW_BOOL, ROW_PLAIN, 0, "A's recording ended there" },
 	{ "over_b", ROW_BOOL, ROW_PLAIN, 0, "B's did" },
 };
-const struct row_table pair_table = ROW_TABLE("pair", "Two threads, compared.", pair_columns);
+static ROW_TABLE(pair_table, "pair", "Two threads, compared.", pair_columns);
 
 static const struct row_column step_columns[] = {
 	{ "pair", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the pair's number" },
@@ -50,8 +49,7 @@ static const struct row_column step_columns[] = {
 	{ "line", ROW_U64, ROW_PLAIN, ROW_QUIET, "there" },
 	{ "signal", ROW_S64, ROW_PLAIN, ROW_QUIET, "of a caller: it was interrupted by that" },
 };
-const struct row_table step_table = ROW_TABLE("step", "Where two threads part, and the way there.",
-					      step_columns);
+static ROW_TABLE(step_table, "step", "Where two threads part, and the steps before.", step_columns);
 
 static const struct row_column harmless_columns[] = {
 	{ "pair", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the pair's number" },
@@ -60,8 +58,7 @@ static const struct row_column harmless_columns[] = {
 	{ "blocks_a", ROW_U64, ROW_COUNT, ROW_QUIET, "that A has in these places" },
 	{ "blocks_b", ROW_U64, ROW_COUNT, ROW_QUIET, "that B has there" },
 };
-const struct row_table harmless_table = ROW_TABLE("harmless", "Differences that mean nothing.",
-						  harmless_columns);
+static ROW_TABLE(harmless_table, "harmless", "Differences that mean nothing.", harmless_columns);
 
 struct shown {
 	struct diff *diff;

@@ -36,8 +36,8 @@ static const struct row_column check_columns[] = {
 	{ "found", ROW_TEXT, ROW_PLAIN, 0, "what was seen" },
 	{ "change", ROW_TEXT, ROW_PLAIN, 0, "what would make it better" },
 };
-const struct row_table check_table = ROW_TABLE(
-	"check", "What works on this machine, or in a process.", check_columns);
+static ROW_TABLE(check_table, "check", "What works on this machine, or in a process.",
+		 check_columns);
 
 static const struct row_column machine_columns[] = {
 	{ "version", ROW_TEXT, ROW_PLAIN, 0, "Waymark's" },
@@ -48,8 +48,7 @@ static const struct row_column machine_columns[] = {
 	{ "simulated", ROW_TEXT, ROW_PLAIN, 0, "failures, by WAYMARK_SIMULATE" },
 	{ "works", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "all that is basic does" },
 };
-const struct row_table machine_table = ROW_TABLE("machine", "What waymark doctor looked at.",
-						 machine_columns);
+static ROW_TABLE(machine_table, "machine", "What waymark doctor looked at.", machine_columns);
 
 static void put_machine(struct rows *rows, const struct check_list *list, pid_t pid,
 			uint64_t trials_us)

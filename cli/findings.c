@@ -131,8 +131,8 @@ static const struct row_column columns[] = {
 	{ "address", ROW_ADDRESS, ROW_PLAIN, 0,
 	  "of a place in code, as linked; of a marker, in the process" },
 };
-const struct row_table finding_table = ROW_TABLE(
-	"finding", "What a recording did not do as asked, or its user should know.", columns);
+static ROW_TABLE(finding_table, "finding",
+		 "What a recording did not do as asked, or its user should know.", columns);
 
 void findings_rows(struct rows *rows, const struct findings *list)
 {

@@ -13,7 +13,6 @@
 void findings_print(const struct findings *list, size_t first, int verbose);
 
 /* All, as a table. */
-extern const struct row_table finding_table;
 void findings_rows(struct rows *rows, const struct findings *list);
 
 /* Complain about specs that nothing matched: spec_findings(). Returns whether there are some. */

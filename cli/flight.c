@@ -157,8 +157,7 @@ static const struct row_column columns[] = {
 	{ "tid", ROW_U64, ROW_PLAIN, 0, "in which thread" },
 	{ "signal", ROW_S64, ROW_PLAIN, 0, "by which signal; 0: none" },
 };
-const struct row_table flight_table = ROW_TABLE("on", "What --on waited for, and whether it came.",
-						columns);
+static ROW_TABLE(flight_table, "on", "What --on waited for, and whether it came.", columns);
 
 void flight_rows(struct rows *rows, const struct flight *flight)
 {

@@ -37,7 +37,6 @@ int flight_end(struct flight *flight, const struct wm_session *session);
 void flight_tell(const struct flight *flight, const char *dir);
 
 /* As a table of one row, or of none where --on was not given. */
-extern const struct row_table flight_table;
 void flight_rows(struct rows *rows, const struct flight *flight);
 
 #endif

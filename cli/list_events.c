@@ -21,8 +21,7 @@ static const struct row_column columns[] = {
 	{ "description", ROW_TEXT, ROW_PLAIN, 0, "what it is" },
 	{ "why", ROW_TEXT, ROW_PLAIN, 0, "it is not available" },
 };
-const struct row_table countable_table = ROW_TABLE("countable", "What the kernel can count.",
-						   columns);
+static ROW_TABLE(countable_table, "countable", "What the kernel can count.", columns);
 
 /* Why this machine does not count it, or NULL. */
 static const char *lack_of(const char *name)

@@ -33,8 +33,7 @@ static const struct row_column marker_columns[] = {
 	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
 	{ "refused", ROW_TEXT, ROW_PLAIN, 0, "why no agent can enter the process" },
 };
-const struct row_table marker_table = ROW_TABLE("marker", "A marker of a file or process.",
-						marker_columns);
+static ROW_TABLE(marker_table, "marker", "A marker of a file or process.", marker_columns);
 
 static const struct row_column site_columns[] = {
 	{ "marker", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT" },
@@ -45,7 +44,7 @@ static const struct row_column site_columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
 	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
 };
-const struct row_table site_table = ROW_TABLE("site", "A site of a marker.", site_columns);
+static ROW_TABLE(site_table, "site", "A site of a marker.", site_columns);
 
 void list_field(struct text *text, const char *name, uint8_t type)
 {

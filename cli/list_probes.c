@@ -31,8 +31,7 @@ static const struct row_column columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
 	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
 };
-const struct row_table place_table = ROW_TABLE(
-	"probe", "A place in code that can be probed, or why not.", columns);
+static ROW_TABLE(place_table, "probe", "A place in code that can be probed, or why not.", columns);
 
 static const char *kind_word(enum code_place_kind kind)
 {

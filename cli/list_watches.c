@@ -137,8 +137,8 @@ static const struct row_column columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
 	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
 };
-const struct row_table watchable_table = ROW_TABLE(
-	"watchable", "Where a watched expression is, and what it takes.", columns);
+static ROW_TABLE(watchable_table, "watchable", "Where a watched expression is, and what it takes.",
+		 columns);
 
 static void found_put(struct listing *listing, const struct found *found)
 {

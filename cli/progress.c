@@ -239,8 +239,8 @@ static const struct row_column recording_columns[] = {
 	{ "places", ROW_U64, ROW_COUNT, 0, "in code that the specs named, also refused ones" },
 	{ "unwatched", ROW_U64, ROW_COUNT, 0, "processes that came later, and lack a watch" },
 };
-const struct row_table recording_table = ROW_TABLE(
-	"recording", "What waymark record --json begins with.", recording_columns);
+static ROW_TABLE(recording_table, "recording", "What waymark record --json begins with.",
+		 recording_columns);
 
 static const struct row_column trail_columns[] = {
 	{ "origin", ROW_TEXT, ROW_PLAIN, 0, "pt, bts, soft or step" },
@@ -257,15 +257,15 @@ static const struct row_column trail_columns[] = {
 	{ "unkept", ROW_U64, ROW_COUNT, 0, "further hits, up to which it was not" },
 	{ "words", ROW_U64, ROW_BYTES, 0, "that trail/soft/ wrote for the blocks" },
 };
-const struct row_table recorded_trail_table = ROW_TABLE("recorded_trail",
-							"The trail of a recording.", trail_columns);
+static ROW_TABLE(recorded_trail_table, "recorded_trail", "The trail of a recording.",
+		 trail_columns);
 
 static const struct row_column end_columns[] = {
 	{ "status", ROW_U64, ROW_PLAIN, 0, "the exit status" },
 	{ "error", ROW_TEXT, ROW_PLAIN, 0, "why the recording failed; null: it did not" },
 };
-const struct row_table recording_end_table = ROW_TABLE(
-	"recording_end", "What waymark record --json ends with.", end_columns);
+static ROW_TABLE(recording_end_table, "recording_end", "What waymark record --json ends with.",
+		 end_columns);
 
 static void trail_rows(const struct wm_session_status *status, const struct live *live)
 {

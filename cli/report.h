@@ -25,10 +25,6 @@ struct report {
 };
 
 /* The tables of a report, for the manual. */
-extern const struct row_table report_trace_table, report_process_table, report_event_table,
-	report_count_table, report_loss_table, report_throttle_table, report_change_table,
-	report_gap_table, report_unrecorded_table, report_damage_table, report_span_table,
-	report_span_time_table, report_span_cost_table;
 
 void report_print(const struct report *report, struct rows *rows);
 

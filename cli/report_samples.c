@@ -273,8 +273,8 @@ static const struct row_column sample_columns[] = {
 	{ "weight", ROW_U64, ROW_PLAIN, ROW_DETAIL, "of these" },
 	{ "cut_stacks", ROW_U64, ROW_COUNT, ROW_DETAIL, "stacks without their outermost part" },
 };
-const struct row_table report_sample_table = ROW_TABLE(
-	"sample", "The kernel's events that say where threads were.", sample_columns);
+static ROW_TABLE(report_sample_table, "sample", "The kernel's events that say where threads were.",
+		 sample_columns);
 
 /* What all kinds of rows begin with, and what each of its own has behind that. */
 #define SAMPLE_SELF(name, meaning)                                                                 \
@@ -308,8 +308,8 @@ static const struct row_column function_columns[] = {
 	SAMPLE_CODE,
 	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "where it begins" },
 };
-const struct row_table report_sample_function_table = ROW_TABLE(
-	"sample_function", "The functions of samples.", function_columns);
+static ROW_TABLE(report_sample_function_table, "sample_function", "The functions of samples.",
+		 function_columns);
 
 static const struct row_column line_columns[] = {
 	SAMPLE_SELF("self", "of the samples are in the line"),
@@ -317,8 +317,8 @@ static const struct row_column line_columns[] = {
 	{ "function", ROW_TEXT, ROW_PLAIN, 0, "that has the line" },
 	SAMPLE_CODE,
 };
-const struct row_table report_sample_line_table = ROW_TABLE(
-	"sample_line", "The lines of source of samples (--lines).", line_columns);
+static ROW_TABLE(report_sample_line_table, "sample_line",
+		 "The lines of source of samples (--lines).", line_columns);
 
 static const struct row_column caller_columns[] = {
 	SAMPLE_SELF("share", "of the function's samples, those that this caller called it for"),
@@ -326,8 +326,8 @@ static const struct row_column caller_columns[] = {
 	{ "function", ROW_TEXT, ROW_PLAIN, 0, "the caller; null: none is known" },
 	SAMPLE_CODE,
 };
-const struct row_table report_sample_caller_table = ROW_TABLE(
-	"sample_caller", "Who called a function (--callers).", caller_columns);
+static ROW_TABLE(report_sample_caller_table, "sample_caller", "Who called a function (--callers).",
+		 caller_columns);
 
 static const struct row_column thread_columns[] = {
 	SAMPLE_SELF("self", "of the samples are of the thread"),
@@ -337,8 +337,8 @@ static const struct row_column thread_columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, 0, "its process" },
 	{ "program", ROW_TEXT, ROW_PLAIN, 0, "of the process" },
 };
-const struct row_table report_sample_thread_table = ROW_TABLE(
-	"sample_thread", "The threads of samples (--threads).", thread_columns);
+static ROW_TABLE(report_sample_thread_table, "sample_thread", "The threads of samples (--threads).",
+		 thread_columns);
 
 static const struct row_table *const tables[] = {
 	[SAMPLES_BY_FUNCTION] = &report_sample_function_table,

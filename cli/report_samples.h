@@ -48,9 +48,6 @@ int report_samples(struct report_samples *report, struct images *images,
 int report_samples_finish(struct report_samples *report);
 void report_samples_release(struct report_samples *report);
 
-extern const struct row_table report_sample_table, report_sample_function_table,
-	report_sample_line_table, report_sample_thread_table, report_sample_caller_table;
-
 /* A table of the events; and one of what they hit, in text for each event. */
 void report_samples_print(const struct report_samples *report, struct rows *rows);
 

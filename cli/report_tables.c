@@ -91,8 +91,8 @@ static const struct row_column trace_columns[] = {
 	{ "unwritten_blocks", ROW_U64, ROW_COUNT, ROW_DETAIL, "of trails, for that" },
 	{ "unwritten_threads", ROW_U64, ROW_COUNT, ROW_DETAIL, "whose trails are missing wholly" },
 };
-const struct row_table report_trace_table = ROW_TABLE(
-	"trace", "The trace as a whole: members of the object itself.", trace_columns);
+static ROW_TABLE(report_trace_table, "trace", "The trace as a whole: members of the object itself.",
+		 trace_columns);
 
 static void trace_record(struct rows *rows, const struct report *report)
 {
@@ -130,8 +130,8 @@ static const struct row_column process_columns[] = {
 	{ "exe", ROW_TEXT, ROW_PLAIN, 0, "the program's file" },
 	{ "build_id", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "of the file" },
 };
-const struct row_table report_process_table = ROW_TABLE(
-	"process", "The processes that were recorded.", process_columns);
+static ROW_TABLE(report_process_table, "process", "The processes that were recorded.",
+		 process_columns);
 
 static void process_rows(struct rows *rows, const struct facts *meta)
 {
@@ -159,8 +159,7 @@ static const struct row_column event_columns[] = {
 	{ "threads", ROW_U64, ROW_COUNT, 0, "that recorded it, or that it is about" },
 	{ "processes", ROW_U64, ROW_COUNT, ROW_DETAIL, "likewise" },
 };
-const struct row_table report_event_table = ROW_TABLE("event", "How often each event was recorded.",
-						      event_columns);
+static ROW_TABLE(report_event_table, "event", "How often each event was recorded.", event_columns);
 
 /* Of a flight recorder, events of a busy thread cover less time than others: compare rates. */
 static double weight_of(const struct summary *summary, const struct summary_event *event)
@@ -207,8 +206,8 @@ static const struct row_column count_columns[] = {
 	{ "counted", ROW_DOUBLE, ROW_SHARE, ROW_FOR_TEXT, "in how much of the time it counted" },
 	{ "scaled", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "counters took turns" },
 };
-const struct row_table report_count_table = ROW_TABLE(
-	"count", "What count:NAME of kernel events came to.", count_columns);
+static ROW_TABLE(report_count_table, "count", "What count:NAME of kernel events came to.",
+		 count_columns);
 
 static struct row_value count_value(const struct kernel_count *count)
 {
@@ -344,8 +343,7 @@ static const struct row_column loss_columns[] = {
 	{ "events", ROW_U64, ROW_COUNT, 0, "that were lost" },
 	{ "packets", ROW_U64, ROW_COUNT, 0, "that are missing" },
 };
-const struct row_table report_loss_table = ROW_TABLE("loss", "What each stream lost.",
-						     loss_columns);
+static ROW_TABLE(report_loss_table, "loss", "What each stream lost.", loss_columns);
 
 static void loss_rows(struct rows *rows, const struct trace_reader *reader)
 {
@@ -367,8 +365,8 @@ static const struct row_column throttle_columns[] = {
 	{ "name", ROW_TEXT, ROW_PLAIN, 0, "the event" },
 	{ "times", ROW_U64, ROW_COUNT, 0, "that the kernel stopped it, as it came too often" },
 };
-const struct row_table report_throttle_table = ROW_TABLE(
-	"throttled", "Events that the kernel stopped for a while.", throttle_columns);
+static ROW_TABLE(report_throttle_table, "throttled", "Events that the kernel stopped for a while.",
+		 throttle_columns);
 
 static void throttle_rows(struct rows *rows, const struct kernel_sums *sums)
 {
@@ -385,8 +383,8 @@ static const struct row_column change_columns[] = {
 	{ "removed", ROW_TEXT, ROW_PLAIN, 0, "the spec that was removed" },
 	{ "added", ROW_TEXT, ROW_PLAIN, 0, "the spec that was added" },
 };
-const struct row_table report_change_table = ROW_TABLE(
-	"change", "Specs that came or went during the recording.", change_columns);
+static ROW_TABLE(report_change_table, "change", "Specs that came or went during the recording.",
+		 change_columns);
 
 static void change_rows(struct rows *rows, const struct facts *meta)
 {
@@ -412,8 +410,7 @@ static const struct row_column gap_columns[] = {
 	{ "cause", ROW_TEXT, ROW_PLAIN, 0,
 	  "overwritten, as by another tool's breakpoint; loaded late" },
 };
-const struct row_table report_gap_table = ROW_TABLE("gap", "When hits of probes are missing.",
-						    gap_columns);
+static ROW_TABLE(report_gap_table, "gap", "When hits of probes are missing.", gap_columns);
 
 static void gap_rows(struct rows *rows, const struct facts *meta)
 {
@@ -438,8 +435,8 @@ static const struct row_column unrecorded_columns[] = {
 	{ "processes", ROW_U64, ROW_COUNT, 0, "that ran it" },
 	{ "reason", ROW_TEXT, ROW_PLAIN, 0, "why it was not recorded" },
 };
-const struct row_table report_unrecorded_table = ROW_TABLE(
-	"unrecorded", "Programs that ran unrecorded.", unrecorded_columns);
+static ROW_TABLE(report_unrecorded_table, "unrecorded", "Programs that ran unrecorded.",
+		 unrecorded_columns);
 
 static void unrecorded_rows(struct rows *rows, const struct facts *meta)
 {
@@ -460,8 +457,8 @@ static const struct row_column damage_columns[] = {
 	{ "bytes", ROW_U64, ROW_BYTES, ROW_DETAIL, "that were left out" },
 	{ "what", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "is wrong there" },
 };
-const struct row_table report_damage_table = ROW_TABLE(
-	"damage", "What could not be read. Text has it on standard error.", damage_columns);
+static ROW_TABLE(report_damage_table, "damage",
+		 "What could not be read. Text has it on standard error.", damage_columns);
 
 static void damage_rows(struct rows *rows, const struct trace_reader *reader)
 {
@@ -489,8 +486,8 @@ static const struct row_column span_columns[] = {
 	{ "switched", ROW_U64, ROW_COUNT, ROW_DETAIL, "of how many the next five are the sums" },
 	REPORT_TIME_COLUMNS,
 };
-const struct row_table report_span_table = ROW_TABLE(
-	"span", "How long spans took, and the states of the threads in them.", span_columns);
+static ROW_TABLE(report_span_table, "span",
+		 "How long spans took, and the states of the threads in them.", span_columns);
 
 static struct row_value span_ns(const struct summary_span *span, uint64_t ticks)
 {
@@ -524,8 +521,8 @@ static const struct row_column span_time_columns[] = {
 	{ "count", ROW_U64, ROW_COUNT, 0, "so many spans took so long" },
 	{ "histogram", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT, "the same, drawn" },
 };
-const struct row_table report_span_time_table = ROW_TABLE(
-	"span_time", "How many spans took how long.", span_time_columns);
+static ROW_TABLE(report_span_time_table, "span_time", "How many spans took how long.",
+		 span_time_columns);
 
 static void span_time_rows(struct rows *rows, const struct summary_span *span)
 {
@@ -558,8 +555,8 @@ static const struct row_column span_cost_columns[] = {
 	{ "partial", ROW_U64, ROW_COUNT, ROW_QUIET,
 	  "spans left out: something else had the processor's counters within them" },
 };
-const struct row_table report_span_cost_table = ROW_TABLE(
-	"span_count", "What the counts of markers in spans came to.", span_cost_columns);
+static ROW_TABLE(report_span_cost_table, "span_count",
+		 "What the counts of markers in spans came to.", span_cost_columns);
 
 static void span_cost_row(struct rows *rows, const struct summary_span *span,
 			  const struct summary_cost *cost)

@@ -122,8 +122,8 @@ static const struct row_column thread_columns[] = {
 	{ "most_woken_by", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT,
 	  "the thread that woke it most often, and how often; \"idle CPU\" is an interrupt there" },
 };
-const struct row_table report_thread_table = ROW_TABLE(
-	"thread", "What threads did with their time.", thread_columns);
+static ROW_TABLE(report_thread_table, "thread", "What threads did with their time.",
+		 thread_columns);
 
 /* The waker that is most frequent. In text[], which is returned; NULL: none. */
 static const char *waker_text(const struct report_threads *threads,
@@ -171,8 +171,8 @@ static const struct row_column wait_columns[] = {
 	{ "place", ROW_TEXT, ROW_PLAIN, 0, "where most of that time went" },
 	{ "place_time", ROW_U64, ROW_NS, 0, "how much of it" },
 };
-const struct row_table report_wait_table = ROW_TABLE(
-	"wait", "For how long threads were off their CPUs, and where.", wait_columns);
+static ROW_TABLE(report_wait_table, "wait", "For how long threads were off their CPUs, and where.",
+		 wait_columns);
 
 /* For how long it was off its CPU in that state, and the place where most of that time went. */
 static void wait_row(struct rows *rows, const struct report_threads *threads,
@@ -207,8 +207,8 @@ static const struct row_column waker_columns[] = {
 	{ "waker", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its name" },
 	{ "count", ROW_U64, ROW_COUNT, ROW_DETAIL, "what is certain of it" },
 };
-const struct row_table report_waker_table = ROW_TABLE(
-	"waker", "Who woke a thread: the 32 most frequent.", waker_columns);
+static ROW_TABLE(report_waker_table, "waker", "Who woke a thread: the 32 most frequent.",
+		 waker_columns);
 
 static void waker_rows(struct rows *rows, const struct report_threads *threads,
 		       const struct thread_record *thread)
@@ -234,8 +234,8 @@ static const struct row_column place_columns[] = {
 	{ "preempted", ROW_U64, ROW_COUNT, ROW_DETAIL, "of these" },
 	{ "off", ROW_U64, ROW_NS, ROW_DETAIL, "until it ran again" },
 };
-const struct row_table report_place_table = ROW_TABLE(
-	"place", "Where a thread left its CPU: the 32 most frequent.", place_columns);
+static ROW_TABLE(report_place_table, "place", "Where a thread left its CPU: the 32 most frequent.",
+		 place_columns);
 
 static void place_rows(struct rows *rows, const struct report_threads *threads,
 		       const struct thread_record *thread)

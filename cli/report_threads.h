@@ -30,9 +30,6 @@ int report_threads(struct report_threads *threads, struct trace_reader *reader,
 int report_threads_finish(struct report_threads *threads);
 void report_threads_release(struct report_threads *threads);
 
-extern const struct row_table report_thread_table, report_wait_table, report_waker_table,
-	report_place_table;
-
 /* What the threads did, why they waited, who woke them, where they left their CPU. */
 void report_threads_print(const struct report_threads *threads, struct rows *rows);
 

@@ -53,8 +53,7 @@ static const struct row_column trail_columns[] = {
 	{ "cut_threads", ROW_U64, ROW_COUNT, ROW_QUIET, "whose recording was cut off" },
 	{ "damaged_threads", ROW_U64, ROW_COUNT, ROW_QUIET, "whose trail is damaged, or gone" },
 };
-const struct row_table report_trail_table = ROW_TABLE(
-	"trail", "The trails of all threads together.", trail_columns);
+static ROW_TABLE(report_trail_table, "trail", "The trails of all threads together.", trail_columns);
 
 void report_trails_print(const struct report_trails *sum, struct rows *rows)
 {

@@ -18,7 +18,6 @@ struct report_trails {
 /* All zero where it has none. Damage that is found is the reader's. 0 or -errno. */
 int report_trails(struct report_trails *sum, struct trace_reader *reader);
 
-extern const struct row_table report_trail_table;
 void report_trails_print(const struct report_trails *sum, struct rows *rows);
 
 #endif

@@ -133,7 +133,7 @@ static const struct row_column count_columns[] = {
 	{ "error", ROW_DOUBLE, ROW_SHARE, 0, "with -r: the mean's standard error" },
 	{ "counted", ROW_DOUBLE, ROW_SHARE, 0, "the share of the time, where the count is scaled" },
 };
-const struct row_table count_table = ROW_TABLE("counted", "What an event came to.", count_columns);
+static ROW_TABLE(count_table, "counted", "What an event came to.", count_columns);
 
 static const struct row_column counting_columns[] = {
 	{ "what", ROW_TEXT, ROW_PLAIN, 0, "is counted" },
@@ -149,8 +149,8 @@ static const struct row_column counting_columns[] = {
 	{ "excludes_kernel", ROW_BOOL, ROW_PLAIN, 0, "user space alone was counted" },
 	{ "doubtful", ROW_BOOL, ROW_PLAIN, 0, "threads that started meanwhile may be missing" },
 };
-const struct row_table counting_table = ROW_TABLE(
-	"counting", "A run of waymark stat, or an interval of it.", counting_columns);
+static ROW_TABLE(counting_table, "counting", "A run of waymark stat, or an interval of it.",
+		 counting_columns);
 
 static void put_counting(const struct stat_result *result, struct rows *rows, double at_s)
 {

@@ -2,7 +2,6 @@
 #include "cli/top_show.h"
 
 #include "base/quantity.h"
-#include "cli/tables.h"
 #include "read/rows/render.h"
 
 #include <stdio.h>
@@ -42,8 +41,8 @@ static const struct row_column event_columns[] = {
 	{ "share", ROW_DOUBLE, ROW_SHARE, 0, "of all events; null: it is a count" },
 	{ "event", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT" },
 };
-const struct row_table top_event_table = ROW_TABLE(
-	"top_event", "How often each event came in an interval.", event_columns);
+static ROW_TABLE(top_event_table, "top_event", "How often each event came in an interval.",
+		 event_columns);
 
 static struct row_value share(uint64_t part, uint64_t whole)
 {
@@ -79,8 +78,7 @@ static const struct row_column span_columns[] = {
 	{ "open", ROW_U64, ROW_COUNT, 0, "begun and not yet ended" },
 	{ "span", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT, without :begin and :end" },
 };
-const struct row_table top_span_table = ROW_TABLE("top_span", "How long spans took in an interval.",
-						  span_columns);
+static ROW_TABLE(top_span_table, "top_span", "How long spans took in an interval.", span_columns);
 
 static void put_spans(const struct top_view *view, struct rows *rows, size_t count)
 {
@@ -110,8 +108,8 @@ static const struct row_column function_columns[] = {
 	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the file that it is from" },
 	{ "function", ROW_TEXT, ROW_PLAIN, 0, "its name" },
 };
-const struct row_table top_function_table = ROW_TABLE(
-	"top_function", "The functions of an interval's samples.", function_columns);
+static ROW_TABLE(top_function_table, "top_function", "The functions of an interval's samples.",
+		 function_columns);
 
 static void put_functions(const struct top_view *view, struct rows *rows, size_t count)
 {
@@ -155,8 +153,8 @@ static const struct row_column thread_columns[] = {
 	{ "switches/s", ROW_DOUBLE, ROW_PLAIN, ROW_FOR_TEXT, "the same in a second" },
 	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "its name" },
 };
-const struct row_table top_thread_table = ROW_TABLE(
-	"top_thread", "What threads did with the time of an interval.", thread_columns);
+static ROW_TABLE(top_thread_table, "top_thread", "What threads did with the time of an interval.",
+		 thread_columns);
 
 static void put_thread(const struct top_view *view, struct rows *rows,
 		       const struct top_thread *thread)
@@ -340,8 +338,8 @@ static const struct row_column top_columns[] = {
 	{ "throttled", ROW_U64, ROW_COUNT, 0, "how often the kernel held an event back" },
 	{ "left_out", ROW_TEXT, ROW_PLAIN, 0, "default events that are not recorded, and why" },
 };
-const struct row_table top_table = ROW_TABLE(
-	"top", "What each object of waymark top --json begins with.", top_columns);
+static ROW_TABLE(top_table, "top", "What each object of waymark top --json begins with.",
+		 top_columns);
 
 static void put_top(const struct top_view *view, struct rows *rows)
 {

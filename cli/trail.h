@@ -56,9 +56,6 @@ int trail_calls(struct trail_show *show);
 int trail_functions(struct trail_show *show);
 int trail_lines(struct trail_show *show);
 
-extern const struct row_table trail_function_table, branch_table, instruction_table, block_table,
-	block_next_table, block_code_table, enter_table, leave_table, source_line_table, jump_table;
-
 /* The calls that a thread was in at the end of its trail, the innermost first, up to main(). */
 int trail_backtrace(struct trail_show *show, const struct trail_path *path);
 

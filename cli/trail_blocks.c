@@ -230,8 +230,8 @@ static const struct row_column code_columns[] = {
 	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "of the instruction" },
 	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "disassembled" },
 };
-const struct row_table block_code_table = ROW_TABLE(
-	"block_code", "The code of blocks (waymark trail --blocks -v --json).", code_columns);
+static ROW_TABLE(block_code_table, "block_code",
+		 "The code of blocks (waymark trail --blocks -v --json).", code_columns);
 
 static void put_code(struct trail_show *show, struct image *image, const struct hot *hot)
 {
@@ -303,8 +303,7 @@ static const struct row_column next_columns[] = {
 	{ "count", ROW_U64, ROW_COUNT, 0, "how often it did" },
 	WORDS_PLACE_COLUMNS(""),
 };
-const struct row_table block_next_table = ROW_TABLE("block_next", "Which blocks ran next.",
-						    next_columns);
+static ROW_TABLE(block_next_table, "block_next", "Which blocks ran next.", next_columns);
 
 static const struct row_column columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, 0, "of the process" },
@@ -317,8 +316,8 @@ static const struct row_column columns[] = {
 	{ "elsewhere", ROW_U64, ROW_COUNT, 0, "how often an event or the end came next" },
 	WORDS_PLACE_COLUMNS(""),
 };
-const struct row_table block_table = ROW_TABLE(
-	"block", "A block that ran (waymark trail --blocks --json).", columns);
+static ROW_TABLE(block_table, "block", "A block that ran (waymark trail --blocks --json).",
+		 columns);
 
 static void put_rows(struct trail_show *show, struct image *image, const struct hot *hot)
 {

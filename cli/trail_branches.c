@@ -146,8 +146,8 @@ static const struct row_column columns[] = {
 	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "the branch" },
 	WORDS_PLACE_COLUMNS("to_"),
 };
-const struct row_table branch_table = ROW_TABLE(
-	"branch", "A branch that a thread took (waymark trail --json).", columns);
+static ROW_TABLE(branch_table, "branch", "A branch that a thread took (waymark trail --json).",
+		 columns);
 
 static void put_row(struct trail_show *show, const struct trail_path *path, struct image *image,
 		    const struct trail_item *item, const struct branch *branch)

@@ -254,8 +254,8 @@ static const struct row_column enter_columns[] = {
 	{ "latest", ROW_S64, ROW_SINCE, 0, "and at the latest" },
 	WORDS_PLACE_COLUMNS("from_"),
 };
-const struct row_table enter_table = ROW_TABLE(
-	"enter", "The begin of a call (waymark trail --calls --json).", enter_columns);
+static ROW_TABLE(enter_table, "enter", "The begin of a call (waymark trail --calls --json).",
+		 enter_columns);
 
 static const struct row_column leave_columns[] = {
 	CALL_COLUMNS,
@@ -265,8 +265,8 @@ static const struct row_column leave_columns[] = {
 	{ "total_blocks", ROW_U64, ROW_COUNT, 0, "with what it called" },
 	{ "total_instructions", ROW_U64, ROW_COUNT, 0, "likewise" },
 };
-const struct row_table leave_table = ROW_TABLE(
-	"leave", "The end of a call (waymark trail --calls --json).", leave_columns);
+static ROW_TABLE(leave_table, "leave", "The end of a call (waymark trail --calls --json).",
+		 leave_columns);
 
 static struct row_value since(const struct calls_show *of, uint64_t ticks)
 {

@@ -226,8 +226,8 @@ static const struct row_column argument_columns[] = {
 	{ "c_type", ROW_TEXT, ROW_PLAIN, 0, "its type" },
 	{ "value", ROW_TEXT, ROW_PLAIN, 0, "null: not known" },
 };
-const struct row_table argument_table = ROW_TABLE(
-	"argument", "Values of the parameters of a crash's frames.", argument_columns);
+static ROW_TABLE(argument_table, "argument", "Values of the parameters of a crash's frames.",
+		 argument_columns);
 
 static int put_argument_row(const char *name, const struct watch_type *type, const void *value,
 			    void *data)
@@ -249,8 +249,8 @@ static const struct row_column frame_columns[] = {
 	{ "frame", ROW_U64, ROW_PLAIN, 0, "its number; the innermost is 0" },
 	WORDS_PLACE_COLUMNS(""),
 };
-const struct row_table crash_frame_table = ROW_TABLE(
-	"crash_frame", "The functions that a crash was in, by its stack.", frame_columns);
+static ROW_TABLE(crash_frame_table, "crash_frame",
+		 "The functions that a crash was in, by its stack.", frame_columns);
 
 static void put_frame(struct arguments *of, const struct crash *crash)
 {
@@ -267,8 +267,7 @@ static const struct row_column register_columns[] = {
 	{ "name", ROW_TEXT, ROW_PLAIN, 0, "of the register" },
 	{ "value", ROW_ADDRESS, ROW_PLAIN, 0, "at the signal" },
 };
-const struct row_table register_table = ROW_TABLE("register", "The registers of a crash.",
-						  register_columns);
+static ROW_TABLE(register_table, "register", "The registers of a crash.", register_columns);
 
 static const struct row_column crash_columns[] = {
 	WORDS_THREAD_COLUMNS,
@@ -278,9 +277,9 @@ static const struct row_column crash_columns[] = {
 	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "that was accessed" },
 	{ "sender", ROW_U64, ROW_PLAIN, 0, "the pid that sent the signal" },
 };
-const struct row_table crash_table = ROW_TABLE(
-	"crash", "The state of a thread that a signal killed (waymark trail --json).",
-	crash_columns);
+static ROW_TABLE(crash_table, "crash",
+		 "The state of a thread that a signal killed (waymark trail --json).",
+		 crash_columns);
 
 void trail_crash_rows(struct rows *rows, const struct trail_path *path, struct image *image)
 {

@@ -15,7 +15,6 @@ void trail_crash_text(struct out *out, const struct trail_path *path, struct ima
 
 /* The same as rows, and the outer functions'. */
 void trail_crash_rows(struct rows *rows, const struct trail_path *path, struct image *image);
-extern const struct row_table crash_table, register_table, crash_frame_table, argument_table;
 
 /* `before`, and "text=0x0, limit=10"; "?" for an unknown value. Nothing if all are unknown. */
 void trail_crash_arguments(struct out *out, const struct code_frame *frame, const char *before);

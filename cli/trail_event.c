@@ -182,8 +182,8 @@ static const struct row_column columns[] = {
 	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "that faulted, or was to run" },
 	WORDS_PLACE_COLUMNS("from_"),
 };
-const struct row_table trail_event_table = ROW_TABLE(
-	"trail_event",
+static ROW_TABLE(
+	trail_event_table, "trail_event",
 	"What came between blocks (waymark trail --json). Where no code is: what jumped there.",
 	columns);
 

@@ -8,8 +8,6 @@
 
 #include "cli/trail.h"
 
-extern const struct row_table trail_event_table;
-
 #define TRAIL_LEFT_WIDTH 14 /* of the first column: an index, or a time */
 
 /*

@@ -198,9 +198,9 @@ static const struct row_column function_columns[] = {
 	{ "line", ROW_U64, ROW_PLAIN, ROW_DETAIL, "and line of source" },
 	{ "place", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT, "the two" },
 };
-const struct row_table trail_function_table = ROW_TABLE(
-	"function", "How much of a trail each function was (waymark trail --functions).",
-	function_columns);
+static ROW_TABLE(trail_function_table, "function",
+		 "How much of a trail each function was (waymark trail --functions).",
+		 function_columns);
 
 static void put_row(struct functions_show *of, struct rows *rows, const struct sum *row)
 {

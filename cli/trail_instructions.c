@@ -45,9 +45,9 @@ static const struct row_column columns[] = {
 	WORDS_PLACE_COLUMNS(""),
 	{ "instruction", ROW_TEXT, ROW_PLAIN, 0, "disassembled" },
 };
-const struct row_table instruction_table = ROW_TABLE(
-	"instruction", "An instruction that a thread ran (waymark trail --instructions --json).",
-	columns);
+static ROW_TABLE(instruction_table, "instruction",
+		 "An instruction that a thread ran (waymark trail --instructions --json).",
+		 columns);
 
 static void put_insn(struct listing *listing, const struct trail_item *item, uint64_t address,
 		     const char *text)

@@ -104,8 +104,8 @@ static const struct row_column line_columns[] = {
 	{ "ran", ROW_U64, ROW_COUNT, 0, "how often" },
 	{ "instructions", ROW_U64, ROW_COUNT, 0, "that ran in it" },
 };
-const struct row_table source_line_table = ROW_TABLE(
-	"source_line", "A line of source (waymark trail --lines --json).", line_columns);
+static ROW_TABLE(source_line_table, "source_line",
+		 "A line of source (waymark trail --lines --json).", line_columns);
 
 static const struct row_column jump_columns[] = {
 	{ "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },
@@ -113,8 +113,8 @@ static const struct row_column jump_columns[] = {
 	{ "taken", ROW_U64, ROW_COUNT, 0, "how often" },
 	{ "not_taken", ROW_U64, ROW_COUNT, 0, "how often" },
 };
-const struct row_table jump_table = ROW_TABLE(
-	"jump", "A conditional jump of a line (waymark trail --lines --json).", jump_columns);
+static ROW_TABLE(jump_table, "jump", "A conditional jump of a line (waymark trail --lines --json).",
+		 jump_columns);
 
 static void put_rows(struct rows *rows, const char *path, const struct lines_line *line)
 {

@@ -214,9 +214,8 @@ static const struct row_column thread_columns[] = {
 	{ "end", ROW_S64, ROW_SINCE, 0, "of the trail" },
 	{ "damage", ROW_TEXT, ROW_PLAIN, 0, "why the rest can't be read; null: all can" },
 };
-const struct row_table trail_thread_table = ROW_TABLE(
-	"trail_thread", "A thread's trail (waymark trail --json): what it did follows.",
-	thread_columns);
+static ROW_TABLE(trail_thread_table, "trail_thread",
+		 "A thread's trail (waymark trail --json): what it did follows.", thread_columns);
 
 void words_thread_put(struct rows *rows, const struct trail_view *view,
 		      const struct trail_path *path)

@@ -95,7 +95,6 @@ void words_event_row(struct row_value *row, struct image *image,
 		     const struct trail_between *between, char name[32]);
 
 /* A thread's trail as a whole: what words_thread() says. */
-extern const struct row_table trail_thread_table;
 void words_thread_put(struct rows *rows, const struct trail_view *view,
 		      const struct trail_path *path);
 

@@ -418,8 +418,8 @@ static const struct row_column watching_columns[] = {
 	{ "status", ROW_U64, ROW_PLAIN, 0, "the command's exit status" },
 	{ "error", ROW_TEXT, ROW_PLAIN, 0, "what failed; null: nothing" },
 };
-const struct row_table watch_run_table = ROW_TABLE(
-	"watching", "What waymark watch --json begins with.", watching_columns);
+static ROW_TABLE(watch_run_table, "watching", "What waymark watch --json begins with.",
+		 watching_columns);
 
 static int sum_up_json(const struct watching *watching, const struct wm_session_status *status,
 		       int result)

@@ -201,7 +201,7 @@ static const struct row_column columns[] = {
 	COUNT("astray", "dropped hits that may be of the variable"),
 	COUNT("unplaced", "moves to where registers cannot watch"),
 };
-const struct row_table watch_table = ROW_TABLE("watch", "What each watch came to.", columns);
+ROW_TABLE(watch_table, "watch", "What each watch came to.", columns);
 
 #define COLUMNS (sizeof(columns) / sizeof(*columns))
 #define COUNTS (sizeof(struct watch_counts) / sizeof(uint64_t))

@@ -308,8 +308,8 @@ static const struct row_column frame_columns[] = {
 	{ "inlined", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "the function is in line in the next" },
 	{ "signal", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "the caller is a signal's handling" },
 };
-const struct row_table frame_table = ROW_TABLE(
-	"frame", "Where a hit was, the innermost function first, and its callers.", frame_columns);
+ROW_TABLE(frame_table, "frame", "Where a hit was, the innermost function first, and its callers.",
+	  frame_columns);
 
 void watch_frames_put(const struct where_backtrace *backtrace, struct row_value hit,
 		      struct rows *rows)

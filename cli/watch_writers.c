@@ -303,10 +303,10 @@ static const struct row_column writer_columns[] = {
 	{ "last_exact", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is certain" },
 	{ "values", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT | ROW_QUOTED, "the two" },
 };
-const struct row_table writer_table = ROW_TABLE(
-	"writer", "The hits of a watch, by line of source and thread.", writer_columns);
-const struct row_table writer_line_table = ROW_TABLE(
-	"writer_line", "The hits of a watch, by line of source.", writer_columns);
+static ROW_TABLE(writer_table, "writer", "The hits of a watch, by line of source and thread.",
+		 writer_columns);
+static ROW_TABLE(writer_line_table, "writer_line", "The hits of a watch, by line of source.",
+		 writer_columns);
 
 static void put_row(const struct writers *table, const struct row *row, struct rows *rows)
 {
@@ -409,7 +409,7 @@ static const struct row_column hit_columns[] = {
 	{ "after", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "the value" },
 	{ "after_exact", ROW_BOOL, ROW_PLAIN, ROW_DETAIL, "it is certain" },
 };
-const struct row_table hit_table = ROW_TABLE("hit", "The last hits of watches.", hit_columns);
+static ROW_TABLE(hit_table, "hit", "The last hits of watches.", hit_columns);
 
 static void put_hit(const struct writers *table, const struct watch_hit *hit, uint64_t number,
 		    uint64_t began_ns, struct rows *rows)

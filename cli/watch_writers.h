@@ -58,8 +58,6 @@ void writers_settle(struct writers *table,
 void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
 		  FILE *to);
 
-extern const struct row_table writer_table, writer_line_table, hit_table, watch_run_table;
-
 /*
  * The rows, most hits first: as text a table for each watch, by line or thread, of `shown` rows at
  * most (0: all); else two tables, by line and by thread, of all.

@@ -15,7 +15,7 @@ static const struct row_column columns[] = {
 	{ "place", ROW_ADDRESS, ROW_PLAIN, 0, "" },
 	{ "file", ROW_TEXT, ROW_PLAIN, 0, "" },
 };
-static const struct row_table table = ROW_TABLE("event", "", columns);
+static ROW_TABLE(table, "event", "", columns);
 
 static struct out out;
 static char printed[4096];
@@ -109,7 +109,7 @@ Test(render, text_ends_where_the_terminal_does)
 		{ "tid", ROW_TEXT, ROW_PLAIN, ROW_RIGHT, "" },
 		{ "value", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "" },
 	};
-	static const struct row_table values = ROW_TABLE("value", "", own);
+	static ROW_TABLE(values, "value", "", own);
 	struct rows rows;
 
 	begin(&rows, ROWS_TEXT);

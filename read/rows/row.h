@@ -47,11 +47,15 @@ struct row_table {
 	unsigned int count;
 };
 
-/* A table's definition, of an array of columns. */
-#define ROW_TABLE(name, meaning, columns)                                                          \
-	{                                                                                          \
-		name, meaning, columns, sizeof(columns) / sizeof((columns)[0])                     \
-	}
+/*
+ * The definition of a table `variable`, of an array of columns. The section row_tables has pointers
+ * to all: `waymark help --tables` prints them.
+ */
+#define ROW_TABLE(variable, name, meaning, columns)                                                \
+	const struct row_table variable = { name, meaning, columns,                                \
+					    sizeof(columns) / sizeof((columns)[0]) };              \
+	static const struct row_table *const variable##_listed                                     \
+		__attribute__((section("row_tables"), used)) = &variable
 
 /* A value in a row. Text is borrowed until the next row. */
 struct row_value {
