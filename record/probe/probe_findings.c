@@ -105,9 +105,10 @@ void probe_findings(const struct wm_session *session, struct findings *list)
 			"not armed: their process or the recording ended first");
 	finding_counted(list, "late-processes", probes->late_starts, "process",
 			"kept waiting for too long, which ran unrecorded at first");
-	finding_counted(list, "late-modules", probes->late, "module",
-			"came while the program ran, and ran unprobed at first, for %.3f ms at most",
-			(double)probes->late_ns / 1e6);
+	finding_counted(
+		list, "late-modules", probes->late, "module",
+		"came while the program ran, and ran unprobed at first, for %.3f ms at most",
+		(double)probes->late_ns / 1e6);
 	finding_counted(list, "refusals-unlisted", probes->refusals.left_out, "refusal",
 			"not listed: waymark keeps 1 MB of names for a process");
 	refusal_findings(probes, list);
