@@ -38,12 +38,13 @@ struct answer {
 	char text[128 * 1024];
 };
 
-/* Bind to, or connect to, the socket in a folder. */
-static int call_at(int (*call)(int, const struct sockaddr *, socklen_t), int fd, const char *folder)
+/* Bind or connect a socket to a name below a descriptor; "": to what the descriptor is. */
+static int call_at(int (*call)(int, const struct sockaddr *, socklen_t), int fd, int at,
+		   const char *name)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/" SOCKET_NAME, folder);
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d%s", at, name);
 	return call(fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 
@@ -51,7 +52,6 @@ static int call_at(int (*call)(int, const struct sockaddr *, socklen_t), int fd,
 
 void control_begin(struct control *control, const char *dir)
 {
-	char folder[64];
 	mode_t before;
 
 	*control = (struct control){ .folder = folder_open(dir), .listener = -1, .client = -1 };
@@ -59,9 +59,9 @@ void control_begin(struct control *control, const char *dir)
 		return;
 	unlinkat(control->folder, SOCKET_NAME, 0); /* of a recorder that was killed */
 	control->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	snprintf(folder, sizeof(folder), "/proc/self/fd/%d", control->folder);
 	before = umask(077);
-	if (call_at(bind, control->listener, folder) || listen(control->listener, QUEUE))
+	if (call_at(bind, control->listener, control->folder, "/" SOCKET_NAME) ||
+	    listen(control->listener, QUEUE))
 		control_end(control);
 	umask(before);
 }
@@ -184,6 +184,36 @@ static const struct command_option table[] = {
 };
 static const struct command_line line = { "control", usage, table, 0 };
 
+/*
+ * Connect to the recorder that listens in a folder. The folder may be anyone's: what is no socket
+ * of ours in it, a link to another one say, gets no request. Root asks each user's recorder.
+ */
+static int connect_in(int fd, const char *path)
+{
+	int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC), at, err;
+	struct ucred peer;
+	socklen_t bytes = sizeof(peer);
+	struct stat found;
+
+	if (folder < 0)
+		return -errno;
+	at = openat(folder, SOCKET_NAME, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	err = at < 0 || fstat(at, &found) ? -errno : 0;
+	close(folder);
+	if (!err && !S_ISSOCK(found.st_mode))
+		err = -ENOTSOCK;
+	if (!err && geteuid() && found.st_uid != geteuid())
+		err = -EACCES;
+	if (!err)
+		err = call_at(connect, fd, at, "");
+	if (!err &&
+	    (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) || peer.uid != found.st_uid))
+		err = -EACCES;
+	if (at >= 0)
+		close(at);
+	return err;
+}
+
 /* Of the folders that the process has open, the one where it listens. */
 static int connect_to_process(int fd, const char *pid)
 {
@@ -197,7 +227,7 @@ static int connect_to_process(int fd, const char *pid)
 		return -errno;
 	for (struct dirent *entry; err && (entry = readdir(folders));) {
 		snprintf(path, sizeof(path), "/proc/%.20s/fd/%.20s", pid, entry->d_name);
-		if (entry->d_name[0] != '.' && !call_at(connect, fd, path))
+		if (entry->d_name[0] != '.' && !connect_in(fd, path))
 			err = 0;
 	}
 	closedir(folders);
@@ -206,15 +236,9 @@ static int connect_to_process(int fd, const char *pid)
 
 static int connect_to(int fd, const char *where)
 {
-	int folder = open(where, O_PATH | O_DIRECTORY | O_CLOEXEC), err = -errno;
-	char path[64];
-
-	if (folder < 0)
-		return where[strspn(where, "0123456789")] ? err : connect_to_process(fd, where);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
-	err = call_at(connect, fd, path);
-	close(folder);
-	return err;
+	return access(where, F_OK) && !where[strspn(where, "0123456789")]
+		       ? connect_to_process(fd, where)
+		       : connect_in(fd, where);
 }
 
 static int ask(int fd, const char *where, const char *request)

@@ -101,6 +101,11 @@ refused "no such variable" code add watch:no_such
 refused "no recording runs here" . list
 refused "no recording runs here" no_such_folder list
 refused "no recording runs here" $$ list
+# a folder may be anyone's: its link leads to no other socket
+mkdir linked && ln -s "$PWD/code/.control" linked/.control
+refused "no recording runs here" linked list
+rm linked/.control && touch linked/.control
+refused "no recording runs here" linked list
 control 2 code
 control 2 code change func:one
 control 2 code add
@@ -115,6 +120,15 @@ if [ "$(id -u)" = 0 ]; then
 	setpriv --reuid=65534 --regid=65534 --clear-groups timeout 20 "$waymark" control code list >out 2>words
 	got=$?
 	expect "another user" "$got $(grep -c "another user's" words)" "1 1"
+	# a socket of one's own in another's folder answers no one but its owner
+	python3 -c 'import socket, os
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.bind("linked/.control.new"); s.listen(1)
+os.chown("linked/.control.new", 65534, 65534); os.chmod("linked/.control.new", 0o777)
+os.rename("linked/.control.new", "linked/.control"); s.settimeout(60); s.accept()' &
+	await [ -S linked/.control ] || fail "no socket of another user"
+	refused "another user's" linked list
+	wait $!
 fi
 
 # ---- clients that are odd: many that say nothing, half a message, too much, and one that is killed ----
