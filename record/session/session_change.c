@@ -67,9 +67,6 @@ static int check_sources(struct wm_session *session, const struct source_change 
 static int take_out(struct wm_session *session, struct source_change *change,
 		    const char *const *remove, size_t count)
 {
-	change->gone = calloc(count + 1, sizeof(*change->gone));
-	if (!change->gone)
-		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		struct spec *spec = remove[i] ? spec_find(session->specs, remove[i]) : NULL;
 
@@ -89,23 +86,15 @@ static int put_in(struct wm_session *session, const char *const *add, size_t cou
 	return err;
 }
 
-/* The specs as they were. What was new is in change->gone instead. Returns 0 or -ENOMEM. */
-static int put_back(struct wm_session *session, struct source_change *change)
+/* The specs as they were. What was new is in change->gone instead. */
+static void put_back(struct spec_list *list, struct source_change *change)
 {
-	size_t count = session->specs->count - change->first;
-	struct spec *fresh = calloc(count + 1, sizeof(*fresh));
-
-	if (!fresh)
-		return -ENOMEM;
 	for (size_t i = 0; i < change->gone_count; i++)
-		spec_put_back(session->specs, &change->gone[i]);
-	for (size_t i = 0; i < count; i++)
-		fresh[i] = spec_take_out(&session->specs->all[change->first + i]);
-	free(change->gone);
-	change->gone = fresh;
-	change->gone_count = count;
-	change->first = session->specs->count;
-	return 0;
+		spec_put_back(list, &change->gone[i]);
+	change->gone_count = 0;
+	for (size_t i = change->first; i < list->count; i++)
+		change->gone[change->gone_count++] = spec_take_out(&list->all[i]);
+	change->first = list->count;
 }
 
 /* Arm by the list as it is now. */
@@ -131,14 +120,18 @@ static int change_sources(struct wm_session *session, struct source_change *chan
 	return err;
 }
 
-static void undo(struct wm_session *session, struct source_change *change)
+static void undo(struct wm_session *session, struct source_change *change, int was_armed)
 {
 	char detail[DETAIL_BYTES];
 
 	memcpy(detail, session->detail, sizeof(detail));
-	if (!put_back(session, change))
+	put_back(session->specs, change);
+	if (was_armed)
 		change_sources(session, change);
 	memcpy(session->detail, detail, sizeof(detail));
+	/* a watch that was armed has results, which are kept by its place */
+	for (size_t i = change->gone_count; i-- && !(was_armed && change->gone[i].watch);)
+		spec_drop(session->specs);
 }
 
 /* In the trace: from when on, and within what time processes had either. */
@@ -176,6 +169,9 @@ int wm_session_change(struct wm_session *session, const char *const *add, size_t
 		return err;
 	if (!session->running)
 		return session_fail(session, -EINVAL, "the session does not run");
+	change.gone = calloc(add_count + remove_count + 1, sizeof(*change.gone));
+	if (!change.gone)
+		return -ENOMEM;
 	session->detail[0] = 0;
 	session->in_step++; /* keeps session_step() from freeing processes */
 	change.first = session->specs->count;
@@ -185,12 +181,12 @@ int wm_session_change(struct wm_session *session, const char *const *add, size_t
 	if (!err)
 		err = check_sources(session, &change);
 	if (err) {
-		put_back(session, &change);
+		undo(session, &change, 0);
 	} else {
 		begin_ns = ticks_monotonic_ns();
 		err = change_sources(session, &change);
 		if (err)
-			undo(session, &change);
+			undo(session, &change, 1);
 		else
 			err = keep(session, &change, begin_ns, add, add_count);
 	}

@@ -3,6 +3,7 @@
 #include "record/probe/probes.h"
 #include "record/session/process.h"
 #include "record/session/testing/agent.h"
+#include "record/spec/spec.h"
 #include "target/process/target.h"
 #include "target/process/testing/folder.h"
 
@@ -131,6 +132,24 @@ static int call_back(const struct wm_event *event, void *data)
 	cr_assert_eq(wm_session_launch(session, argv), -EDEADLK);
 	cr_assert_eq(wm_session_change(session, NULL, 0, NULL, 0), -EDEADLK);
 	return status_of(session).processes == 1 ? 0 : 1;
+}
+
+Test(session, failed_change_leaves_the_specs_as_before)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
+	struct wm_session *session = open_with(NULL, "marker:net:*");
+	const char *bad[] = { "marker:net:tx", "bad:::spec" }, *none[] = { "marker:no:such" };
+	const char *removed = "marker:net:*";
+
+	arm(session, &agent);
+	for (int i = 0; i < 3; i++) {
+		cr_expect_eq(wm_session_change(session, bad, 2, &removed, 1), -WM_E_SPEC);
+		cr_expect_eq(wm_session_change(session, none, 1, &removed, 1), -WM_E_NO_MARKER);
+	}
+	cr_expect_eq(session->specs->count, 1);
+	cr_expect_str_eq(session->specs->all[0].glob, "net:*");
+	wm_session_close(session);
+	sample_agent_release(&agent);
 }
 
 Test(session, call_in_callback_returns_edeadlk_except_status)
