@@ -206,21 +206,25 @@ static int is_late(struct halt_threads *halt, const struct halt_thread *thread)
 }
 
 /*
- * As wait4(2). The first thread's end is left to who started the process, which may be the caller:
- * this would take it from there, too.
+ * As wait4(2), but what stopped the thread stays there (WNOWAIT): if the caller is killed, the
+ * thread takes the signal that it was about to take. The first thread's end is left to who started
+ * the process, which may be the caller: this would take it from there, too.
  */
 static long look(const struct halt_threads *halt, int32_t tid, int *status)
 {
+	int ends = tid == halt->pid ? 0 : WEXITED;
 	siginfo_t info;
 	long error;
 
-	if (tid != halt->pid)
-		return syscall_raw(SYS_wait4, tid, (long)status, WNOHANG | __WALL, 0);
 	info.si_pid = 0;
-	error = syscall_raw6(SYS_waitid, P_PID, tid, (long)&info, WSTOPPED | WNOHANG | __WALL, 0,
-			     0);
-	*status = info.si_pid ? info.si_status << 8 | 0x7f : 0;
-	return error ? error : info.si_pid;
+	error = syscall_raw6(SYS_waitid, P_PID, tid, (long)&info,
+			     WSTOPPED | ends | WNOHANG | WNOWAIT | __WALL, 0, 0);
+	if (error || !info.si_pid)
+		return error;
+	if (info.si_code != CLD_TRAPPED)
+		return syscall_raw(SYS_wait4, tid, (long)status, WNOHANG | __WALL, 0);
+	*status = info.si_status << 8 | 0x7f;
+	return tid;
 }
 
 static int wait_for(struct halt_threads *halt, struct halt_thread *thread)

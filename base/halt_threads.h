@@ -4,9 +4,9 @@
  * process. All calls come from one thread; when that ends, the kernel lets the threads go. Compiled
  * for the hit path, too: no libc, no vector register.
  *
- * A thread that is about to take a signal stays there, and gets the signal when it continues: its
- * registers show what it was doing as well there as anywhere. A thread that SIGSTOP stopped stays
- * so. A thread that waits for the child of its vfork(2), which runs on its memory, can't be
+ * A thread that is about to take a signal stays there, and gets the signal when it continues, also
+ * if the caller is killed: its registers show what it was doing as well there as anywhere. A thread
+ * that SIGSTOP stopped stays so. A thread that waits for the child of its vfork(2), which runs on its memory, can't be
  * stopped: then the time runs out, as it should.
  */
 #ifndef BASE_HALT_THREADS_H

@@ -38,9 +38,10 @@
 
 static struct {
 	pid_t pid;
-	uint8_t *code;	     /* in the target; in the test another page at that address */
-	unsigned int *calls; /* shared: of each thread; then steps; then how many had `held` */
-	int agent, sent;     /* sockets: the agent's end, the stopper's end */
+	uint8_t *code; /* in the target; in the test another page at that address */
+	/* shared: of each thread; then steps; then how many had `held`; then signals that it got */
+	unsigned int *calls;
+	int agent, sent; /* sockets: the agent's end, the stopper's end */
 } target;
 
 /* ---- what happens to the process that stops the threads ---- */
@@ -48,7 +49,8 @@ static struct {
 #define STEPS (2 * 3 * THREADS) /* before and after each thread is seized, interrupted, let go */
 
 static int steps, step_at, step_signal;
-static int held = -1; /* a descriptor of the tool without close-on-exec */
+static int is_signalled; /* each thread is about to take SIGUSR2 when it is stopped */
+static int held = -1;	 /* a descriptor of the tool without close-on-exec */
 
 static void step(void)
 {
@@ -68,6 +70,11 @@ long halt_threads_ptrace(long request, int32_t tid, long data)
 
 	step();
 	got = syscall_raw(SYS_ptrace, request, tid, 0, data);
+	if (request == PTRACE_SEIZE && is_signalled) {
+		syscall_raw(SYS_tgkill, target.pid, tid, SIGUSR2, 0);
+		if (!AWAIT(target_thread_state(target.pid, tid) == 't'))
+			abort();
+	}
 	step();
 	return got;
 }
@@ -83,6 +90,12 @@ ssize_t __wrap_pwrite64(int fd, const void *from, size_t bytes, off_t at)
 }
 
 /* ---- the target ---- */
+
+static void signal_count(int number)
+{
+	(void)number;
+	__atomic_add_fetch(&target.calls[THREADS + 2], 1, __ATOMIC_RELAXED);
+}
 
 static void *call(void *number)
 {
@@ -152,6 +165,7 @@ static void run_target(int out)
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &usr1, NULL);
+	signal(SIGUSR2, signal_count);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	if ((user && setresuid(user, user, user)) || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends))
@@ -367,6 +381,21 @@ Test(stopper, killed_stop_at_any_step_leaves_whole_code)
 	}
 	cr_assert_gt(step_at, STEPS);
 	begin();
+}
+
+Test(stopper, killed_stop_loses_no_signal)
+{
+	struct stopper_answer answer;
+
+	step_signal = SIGKILL;
+	step_at = 4 * THREADS + 1; /* all are stopped, and none is let go */
+	is_signalled = 1;
+	begin();
+	start_stopper();
+	change(OLD, NEW, &answer);
+	cr_assert_eq(answer.error, -EAGAIN);
+	expect_running();
+	cr_expect(AWAIT(__atomic_load_n(&target.calls[THREADS + 2], __ATOMIC_RELAXED) == THREADS));
 }
 
 Test(stopper, held_stop_is_killed)
