@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of our own process, stopped by the janitor (inside/detour/janitor.c): their registers,
- * and the frames that signals left on their stacks. No libc: raw system calls only.
+ * Stopped threads, of our own process (inside/detour/janitor.c) or of another: their registers, and
+ * the frames that signals left on their stacks. No libc: raw system calls only.
  */
 #ifndef ARCH_HALT_H
 #define ARCH_HALT_H
@@ -14,7 +14,7 @@ struct halt_regs {
 	struct user_regs_struct regs;
 };
 
-/* Read or write the registers of a stopped tracee. 0 or -errno. */
+/* Read or write the registers of a stopped tracee. 0; -ENOTSUP of 32-bit code; -errno. */
 int halt_regs_get(int tid, struct halt_regs *regs);
 int halt_regs_set(int tid, const struct halt_regs *regs);
 
@@ -29,8 +29,9 @@ uintptr_t halt_thread_pointer(const struct halt_regs *regs);
 int halt_is_resuming(const struct halt_regs *regs);
 
 /*
- * Restart a system call that returns EINTR only for the stop; with `is_full` also one that would
- * resume, with its whole timeout. Returns 1 if that changed regs.
+ * Some system calls return EINTR for a mere stop where others restart: epoll_wait(2), semop(2) and
+ * more, signal(7). Make the kernel restart them too, unless a handler runs, with the whole timeout;
+ * with `is_full` also one that would resume. Returns 1 if that changed regs.
  */
 int halt_restart(struct halt_regs *regs, int is_full);
 

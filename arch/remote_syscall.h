@@ -14,25 +14,13 @@
 #ifndef ARCH_REMOTE_SYSCALL_H
 #define ARCH_REMOTE_SYSCALL_H
 
+#include "arch/halt.h"
+
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/types.h>
-#include <sys/user.h>
-
-struct remote_regs {
-	struct user_regs_struct regs;
-};
-
-/* Read or write the registers of a stopped tracee. 0 or -errno. */
-int remote_regs_get(pid_t tid, struct remote_regs *regs);
-int remote_regs_set(pid_t tid, const struct remote_regs *regs);
-
-uint64_t remote_regs_pc(const struct remote_regs *regs);
-uint64_t remote_regs_stack(const struct remote_regs *regs);
-uint64_t remote_regs_thread_pointer(const struct remote_regs *regs);
 
 /* The system call that the thread is in, or just comes out of; -1: none. */
-long remote_regs_call_number(const struct remote_regs *regs);
+long remote_regs_call_number(const struct halt_regs *regs);
 
 /*
  * Whether a stack's words, `count` of them from the first, can be the frame that the kernel leaves
@@ -41,25 +29,18 @@ long remote_regs_call_number(const struct remote_regs *regs);
  */
 int remote_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack);
 
-void remote_regs_stack_set(struct remote_regs *regs, uint64_t stack);
+void remote_regs_stack_set(struct halt_regs *regs, uint64_t stack);
 
 /* What a system call returned. */
-long remote_regs_result(const struct remote_regs *regs);
-
-/*
- * Some system calls return EINTR for a mere stop where others restart: epoll_wait(2), semop(2) and
- * more, signal(7). Make the kernel restart them too, unless a handler runs. A timeout then restarts
- * in full. Returns 1 if it changed registers of a stopped thread.
- */
-int remote_regs_restart(struct remote_regs *regs);
+long remote_regs_result(const struct halt_regs *regs);
 
 /*
  * Whether a thread, stopped on the way back to user mode, is in a system call that the kernel may
  * still restart; and the second changes the registers so that it does, as the kernel does if no
  * handler runs.
  */
-int remote_regs_in_call(const struct remote_regs *regs);
-void remote_regs_anew(struct remote_regs *regs);
+int remote_regs_in_call(const struct halt_regs *regs);
+void remote_regs_anew(struct halt_regs *regs);
 
 size_t remote_code_bytes(void);
 
@@ -72,14 +53,14 @@ const void *remote_code_head(void);
  * back to user mode. There the kernel has yet to decide whether an interrupted system call
  * restarts; the code restarts it, as the kernel does when no handler runs.
  */
-void remote_code_fill(void *code, const struct remote_regs *saved, uint64_t mask);
+void remote_code_fill(void *code, const struct halt_regs *saved, uint64_t mask);
 
 /* Registers for one system call by the code at `at`; all else as in `saved`. */
-void remote_regs_call(struct remote_regs *regs, const struct remote_regs *saved, uint64_t at,
+void remote_regs_call(struct halt_regs *regs, const struct halt_regs *saved, uint64_t at,
 		      long number, const uint64_t arguments[6]);
 
 /* As remote_regs_call(), for loader_clone(): the new thread gets `data` in hand. arch/loader.h */
-void remote_regs_clone(struct remote_regs *regs, const struct remote_regs *saved, uint64_t at,
+void remote_regs_clone(struct halt_regs *regs, const struct halt_regs *saved, uint64_t at,
 		       uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
 		       uint64_t data);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/halt.h"
 
-#include "arch/restart.h"
 #include "base/syscall.h"
 
 #include <elf.h>
@@ -16,6 +15,10 @@
  */
 #define FRAME_SELECTORS UINT64_C(0x002b000000000033)
 
+/* The kernel restarts a call with this result, unless a handler runs: its include/linux/errno.h. */
+#define RESTART_NO_HANDLER 514
+#define RESTART_RESUMED 516 /* what has used up some of its time: by restart_syscall(2) */
+
 int halt_regs_get(int tid, struct halt_regs *regs)
 {
 	struct iovec iov = { &regs->regs, sizeof regs->regs };
@@ -23,6 +26,7 @@ int halt_regs_get(int tid, struct halt_regs *regs)
 
 	if (error)
 		return (int)error;
+	/* a 32-bit thread has a smaller set */
 	return iov.iov_len == sizeof regs->regs ? 0 : -ENOTSUP;
 }
 
@@ -51,6 +55,34 @@ uintptr_t halt_thread_pointer(const struct halt_regs *regs)
 int halt_is_resuming(const struct halt_regs *regs)
 {
 	return (long)regs->regs.rax == -RESTART_RESUMED && (long)regs->regs.orig_rax >= 0;
+}
+
+/*
+ * Whether this is one of those that signal(7) names as never restarted, and that have done nothing
+ * when they say EINTR.
+ */
+static int restart_is_wanted(unsigned long number)
+{
+	switch (number) {
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case 441: /* epoll_pwait2 */
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_rt_sigtimedwait:
+	case SYS_io_getevents:
+	case 333:	 /* io_pgetevents */
+	case 426:	 /* io_uring_enter */
+	case SYS_accept: /* these where a timeout was set on the socket */
+	case SYS_accept4:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_sendto:
+	case SYS_sendmsg:
+		return 1;
+	default:
+		return 0;
+	}
 }
 
 int halt_restart(struct halt_regs *regs, int is_full)

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/loader.h"
 #include "arch/remote_syscall.h"
-#include "arch/restart.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <string.h>
-#include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 /*
  * What a system call that a stop interrupted returns inside the kernel: its include/linux/errno.h.
@@ -30,45 +26,12 @@ struct restored {
 	uint64_t rip;
 };
 
-int remote_regs_get(pid_t tid, struct remote_regs *regs)
-{
-	struct iovec iov = { &regs->regs, sizeof(regs->regs) };
-
-	if (ptrace(PTRACE_GETREGSET, tid, NT_PRSTATUS, &iov))
-		return -errno;
-	/* A 32-bit thread has a smaller set. */
-	return iov.iov_len == sizeof(regs->regs) ? 0 : -ENOTSUP;
-}
-
-int remote_regs_set(pid_t tid, const struct remote_regs *regs)
-{
-	struct user_regs_struct copy = regs->regs;
-	struct iovec iov = { &copy, sizeof(copy) };
-
-	return ptrace(PTRACE_SETREGSET, tid, NT_PRSTATUS, &iov) ? -errno : 0;
-}
-
-uint64_t remote_regs_pc(const struct remote_regs *regs)
-{
-	return regs->regs.rip;
-}
-
-uint64_t remote_regs_stack(const struct remote_regs *regs)
-{
-	return regs->regs.rsp;
-}
-
-void remote_regs_stack_set(struct remote_regs *regs, uint64_t stack)
+void remote_regs_stack_set(struct halt_regs *regs, uint64_t stack)
 {
 	regs->regs.rsp = stack;
 }
 
-uint64_t remote_regs_thread_pointer(const struct remote_regs *regs)
-{
-	return regs->regs.fs_base;
-}
-
-long remote_regs_call_number(const struct remote_regs *regs)
+long remote_regs_call_number(const struct halt_regs *regs)
 {
 	return (long)regs->regs.orig_rax;
 }
@@ -89,17 +52,9 @@ int remote_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, ui
 	return 1;
 }
 
-long remote_regs_result(const struct remote_regs *regs)
+long remote_regs_result(const struct halt_regs *regs)
 {
 	return (long)regs->regs.rax;
-}
-
-int remote_regs_restart(struct remote_regs *regs)
-{
-	if ((long)regs->regs.rax != -EINTR || !restart_is_wanted(regs->regs.orig_rax))
-		return 0;
-	regs->regs.rax = (unsigned long long)-ERESTARTNOHAND;
-	return 1;
 }
 
 size_t remote_code_bytes(void)
@@ -138,7 +93,7 @@ static void syscall_restart(struct user_regs_struct *regs)
 	}
 }
 
-int remote_regs_in_call(const struct remote_regs *regs)
+int remote_regs_in_call(const struct halt_regs *regs)
 {
 	struct user_regs_struct restarted = regs->regs;
 
@@ -146,12 +101,12 @@ int remote_regs_in_call(const struct remote_regs *regs)
 	return restarted.rip != regs->regs.rip;
 }
 
-void remote_regs_anew(struct remote_regs *regs)
+void remote_regs_anew(struct halt_regs *regs)
 {
 	syscall_restart(&regs->regs);
 }
 
-void remote_code_fill(void *code, const struct remote_regs *saved, uint64_t mask)
+void remote_code_fill(void *code, const struct halt_regs *saved, uint64_t mask)
 {
 	struct user_regs_struct regs = saved->regs;
 	struct restored restored;
@@ -182,7 +137,7 @@ void remote_code_fill(void *code, const struct remote_regs *saved, uint64_t mask
 	memcpy((char *)code + (remote_code_data - remote_code), &restored, sizeof(restored));
 }
 
-void remote_regs_call(struct remote_regs *regs, const struct remote_regs *saved, uint64_t at,
+void remote_regs_call(struct halt_regs *regs, const struct halt_regs *saved, uint64_t at,
 		      long number, const uint64_t arguments[6])
 {
 	*regs = *saved;
@@ -200,7 +155,7 @@ void remote_regs_call(struct remote_regs *regs, const struct remote_regs *saved,
 	regs->regs.eflags &= ~(0x100ull | 0x400ull | 0x40000ull);
 }
 
-void remote_regs_clone(struct remote_regs *regs, const struct remote_regs *saved, uint64_t at,
+void remote_regs_clone(struct halt_regs *regs, const struct halt_regs *saved, uint64_t at,
 		       uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
 		       uint64_t data)
 {

@@ -121,7 +121,7 @@ static int interrupts(const struct remote_thread *remote, const struct glibc *gl
 static int interrupted_call_is_outside_malloc(const struct remote_thread *remote,
 					      const struct maps *maps, const struct glibc *glibc)
 {
-	uint64_t stack = remote_regs_stack(&remote->saved) & ~UINT64_C(7), *words, below, pc;
+	uint64_t stack = halt_stack(&remote->saved) & ~UINT64_C(7), *words, below, pc;
 	const struct map *map = maps_find(maps, stack);
 	size_t count = map ? (map->end - stack) / sizeof(*words) : 0;
 	int is_outside;
@@ -265,7 +265,7 @@ static uint64_t tid_by_robust_list(pid_t tid, uint64_t tcb)
 /* Where the thread's control block keeps its number. 0: it has none that libc made. */
 static uint64_t tid_offset(const struct remote_thread *remote)
 {
-	uint64_t tcb = remote_regs_thread_pointer(&remote->saved), self, found = 0, known;
+	uint64_t tcb = halt_thread_pointer(&remote->saved), self, found = 0, known;
 	uint32_t words[256], tid = (uint32_t)target_status_number(remote->tid, "NSpid");
 	uint64_t first = loader_tcb.tid_first;
 	size_t count = (loader_tcb.tid_last - first) / sizeof(words[0]);
@@ -299,8 +299,8 @@ static uint64_t tid_offset(const struct remote_thread *remote)
 /* Might the thread be inside the memory allocator: is it there, or would it return there? */
 static int in_malloc(const struct remote_thread *remote, const struct glibc *glibc, size_t count)
 {
-	uint64_t words[SCAN_WORDS], stack = remote_regs_stack(&remote->saved);
-	uint64_t pc = remote_regs_pc(&remote->saved);
+	uint64_t words[SCAN_WORDS], stack = halt_stack(&remote->saved);
+	uint64_t pc = halt_pc(&remote->saved);
 	uint64_t span = glibc->malloc_high - glibc->malloc_low;
 	ssize_t got;
 
@@ -402,7 +402,7 @@ static int load_by(struct thread_search *search, struct remote_thread *remote)
 		err = poll(&tool, 1, 0) > 0 ? -ECANCELED : remote_thread_place(remote, &maps);
 	/* memory that ends in the middle, and a folder that is gone, prove nothing */
 	if (err && err != -EAGAIN &&
-	    remote_thread_read(remote, remote_regs_stack(&remote->saved), &word, sizeof(word)))
+	    remote_thread_read(remote, halt_stack(&remote->saved), &word, sizeof(word)))
 		err = detail_set(injection->detail, -WM_E_GONE, "process %d (%s)",
 				 injection->target.pid, injection->target.comm);
 	if (!err) {

@@ -79,7 +79,7 @@ int remote_thread_write(const struct remote_thread *remote, uint64_t address, co
 static int in_rseq(const struct remote_thread *remote)
 {
 	struct rseq_configuration conf = { 0 };
-	uint64_t sequence, bounds[3], pc = remote_regs_pc(&remote->saved);
+	uint64_t sequence, bounds[3], pc = halt_pc(&remote->saved);
 
 	if (ptrace(GET_RSEQ_CONFIGURATION, remote->tid, sizeof(conf), &conf) <= 0 || !conf.area)
 		return 0;
@@ -101,7 +101,7 @@ static int dispatches_syscalls(const struct remote_thread *remote)
 static int remote_check(struct remote_thread *remote)
 {
 	char path[64];
-	int err = remote_regs_get(remote->tid, &remote->saved);
+	int err = halt_regs_get(remote->tid, &remote->saved);
 
 	if (err)
 		return err == -ENOTSUP ? -EOPNOTSUPP : err;
@@ -113,8 +113,8 @@ static int remote_check(struct remote_thread *remote)
 	if (remote->mem < 0)
 		return -errno;
 	/* Also where nothing comes of the loan: the stop alone would have cut the call short. */
-	if (remote_regs_restart(&remote->saved))
-		remote_regs_set(remote->tid, &remote->saved);
+	if (halt_restart(&remote->saved, 0))
+		halt_regs_set(remote->tid, &remote->saved);
 	if (dispatches_syscalls(remote))
 		return -EOPNOTSUPP;
 	return in_rseq(remote) ? -EAGAIN : 0;
@@ -321,11 +321,11 @@ static int call_finish(struct remote_thread *remote)
 	return 0;
 }
 
-int remote_thread_run(struct remote_thread *remote, const struct remote_regs *regs, long *result)
+int remote_thread_run(struct remote_thread *remote, const struct halt_regs *regs, long *result)
 {
 	const uint64_t all = ~UINT64_C(0);
-	struct remote_regs after;
-	int err = remote_regs_set(remote->tid, regs);
+	struct halt_regs after;
+	int err = halt_regs_set(remote->tid, regs);
 
 	if (err)
 		return err;
@@ -337,7 +337,7 @@ int remote_thread_run(struct remote_thread *remote, const struct remote_regs *re
 	}
 	err = call_finish(remote);
 	if (!err)
-		err = remote_regs_get(remote->tid, &after);
+		err = halt_regs_get(remote->tid, &after);
 	if (!err)
 		*result = remote_regs_result(&after);
 	return err;
@@ -346,7 +346,7 @@ int remote_thread_run(struct remote_thread *remote, const struct remote_regs *re
 int remote_thread_syscall(struct remote_thread *remote, long number, const uint64_t arguments[6],
 			  long *result)
 {
-	struct remote_regs regs;
+	struct halt_regs regs;
 
 	remote_regs_call(&regs, &remote->saved, remote->at, number, arguments);
 	return remote_thread_run(remote, &regs, result);
@@ -355,12 +355,12 @@ int remote_thread_syscall(struct remote_thread *remote, long number, const uint6
 int remote_thread_move(struct remote_thread *remote, uint64_t at)
 {
 	const uint64_t none[6] = { 0 };
-	struct remote_regs regs;
+	struct halt_regs regs;
 	int err;
 
 	/* If we die here, the thread makes a call that does nothing, then restores itself. */
 	remote_regs_call(&regs, &remote->saved, at, SYS_getpid, none);
-	err = remote_regs_set(remote->tid, &regs);
+	err = halt_regs_set(remote->tid, &regs);
 	if (err)
 		return err;
 	remote->at = at;
@@ -387,7 +387,7 @@ int remote_thread_return(struct remote_thread *remote)
 	/* The mask first: see the head of remote_thread.h. */
 	if (ptrace(PTRACE_SETSIGMASK, remote->tid, sizeof(remote->mask), &remote->mask))
 		return -errno;
-	err = remote_regs_set(remote->tid, &remote->saved);
+	err = halt_regs_set(remote->tid, &remote->saved);
 	if (!err)
 		remote->entered = 0;
 	return err;

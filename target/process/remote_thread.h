@@ -21,7 +21,7 @@
  * process is the tracer (target/process/injector.c). Not covered: a signal that comes between the
  * stop and such a death is handled before an interrupted pause(2) or the like restarts, not as its
  * end; and the few calls that no stop leaves alone (epoll_wait(2) and others of signal(7)) say
- * EINTR when the tool dies in the microseconds between the stop and remote_regs_restart().
+ * EINTR when the tool dies in the microseconds between the stop and halt_restart(, 0).
  *
  * No signal is lost: those that come meanwhile stay pending until 5. A system call that was
  * interrupted goes through the kernel's own decision in 6, with them in view, so SA_RESTART, EINTR
@@ -49,7 +49,7 @@ struct remote_thread {
 	uint64_t place; /* that of step 2; 0: none */
 	int lock;	/* with a place only: where tools take turns; -1: there is no other tool */
 	unsigned char stood[REMOTE_CODE_BYTES];
-	struct remote_regs saved;
+	struct halt_regs saved;
 	uint64_t mask;
 	int entered;
 	int is_stopped; /* as in 1 */
@@ -81,7 +81,7 @@ int remote_thread_syscall(struct remote_thread *remote, long number, const uint6
 			  long *result);
 
 /* The same with registers made by the caller. */
-int remote_thread_run(struct remote_thread *remote, const struct remote_regs *regs, long *result);
+int remote_thread_run(struct remote_thread *remote, const struct halt_regs *regs, long *result);
 
 /* From now on the code at `at`, in Waymark's own memory, makes the calls; undo step 2. */
 int remote_thread_move(struct remote_thread *remote, uint64_t at);

@@ -155,7 +155,7 @@ int scratch_map(struct scratch *scratch, struct remote_thread *remote, const str
 	if (!err)
 		err = remote_thread_write(remote, scratch->data, data, sizeof(*data));
 	if (!err)
-		err = tcb_write(scratch, remote, remote_regs_thread_pointer(&remote->saved));
+		err = tcb_write(scratch, remote, halt_thread_pointer(&remote->saved));
 	if (!err)
 		err = code_protect(scratch, remote, detail);
 	if (err)
@@ -168,7 +168,7 @@ int scratch_start(const struct scratch *scratch, struct remote_thread *remote, s
 	const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
 			       CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_SETTID |
 			       CLONE_CHILD_CLEARTID;
-	struct remote_regs regs;
+	struct halt_regs regs;
 	struct loader_data data;
 	struct target target;
 	long result;

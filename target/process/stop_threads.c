@@ -32,10 +32,10 @@ struct stop {
 /* Some calls would return for the stop alone; the others restart by themselves. */
 static void call_keep(pid_t tid)
 {
-	struct remote_regs regs;
+	struct halt_regs regs;
 
-	if (!remote_regs_get(tid, &regs) && remote_regs_restart(&regs))
-		remote_regs_set(tid, &regs);
+	if (!halt_regs_get(tid, &regs) && halt_restart(&regs, 0))
+		halt_regs_set(tid, &regs);
 }
 
 static int stop_all(struct halt_threads *halt)

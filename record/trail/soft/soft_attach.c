@@ -293,7 +293,7 @@ static int is_plain(long number)
 
 static void note_thread(const struct remote_thread *thread, struct engine_taken *taken)
 {
-	struct remote_regs again = thread->saved;
+	struct halt_regs again = thread->saved;
 	const struct user_regs_struct *regs = &again.regs;
 
 	remote_regs_anew(&again);
@@ -309,7 +309,7 @@ static void note_thread(const struct remote_thread *thread, struct engine_taken 
 	};
 	if (remote_regs_in_call(&thread->saved) &&
 	    is_plain(remote_regs_call_number(&thread->saved)))
-		taken->call_next = remote_regs_pc(&thread->saved);
+		taken->call_next = halt_pc(&thread->saved);
 	note_rseq(thread->tid, taken);
 }
 

@@ -84,8 +84,7 @@ static int move(struct remote_thread *thread, const struct engine_places *places
 	struct soft_way way = { .at = places->leave, .first = at, .head = head };
 	int err;
 
-	if (remote_regs_pc(&thread->saved) != places->call_done ||
-	    !remote_regs_in_call(&thread->saved) ||
+	if (halt_pc(&thread->saved) != places->call_done || !remote_regs_in_call(&thread->saved) ||
 	    remote_thread_read(thread, at + ENGINE_THREAD_SELF, &self, sizeof(self)) ||
 	    self != at ||
 	    remote_thread_read(thread, at + ENGINE_THREAD_STACK, &stack, sizeof(stack)))
@@ -223,10 +222,10 @@ static int is_deserted(const struct soft_threads *stopped, const struct ranges *
 {
 	for (size_t i = 0; i < stopped->count; i++) {
 		const struct remote_thread *thread = &stopped->threads[i];
-		uint64_t pc = remote_regs_pc(&thread->saved);
+		uint64_t pc = halt_pc(&thread->saved);
 
 		if (is_in(ranges, pc) || pc - left->engine < left->engine_bytes ||
-		    is_in(ranges, remote_regs_stack(&thread->saved)))
+		    is_in(ranges, halt_stack(&thread->saved)))
 			return 0;
 	}
 	for (size_t i = 0; i < stopped->count; i++) {
@@ -235,7 +234,7 @@ static int is_deserted(const struct soft_threads *stopped, const struct ranges *
 		if (!is_in(ranges, thread->saved.regs.gs_base))
 			continue;
 		thread->saved.regs.gs_base = 0;
-		remote_regs_set(thread->tid, &thread->saved);
+		halt_regs_set(thread->tid, &thread->saved);
 	}
 	return 1;
 }

@@ -41,7 +41,7 @@ static int memory_open(struct remote_thread *remote)
 static int place_over(struct remote_thread *remote)
 {
 	unsigned char code[REMOTE_CODE_BYTES] = { 0 };
-	uint64_t at = remote_regs_pc(&remote->saved);
+	uint64_t at = halt_pc(&remote->saved);
 	size_t bytes = remote_code_bytes();
 	int err = remote_thread_read(remote, at, remote->stood, bytes);
 
@@ -81,7 +81,7 @@ int soft_remote_begin(struct soft_remote *remote, pid_t pid)
 		return -WM_E_FOREIGN_ARCH;
 	err = leave_call(pid);
 	if (!err)
-		err = remote_regs_get(pid, &thread->saved);
+		err = halt_regs_get(pid, &thread->saved);
 	if (err)
 		return err;
 	thread->saved.regs.orig_rax = (uint64_t)-1; /* no call is to be made again */

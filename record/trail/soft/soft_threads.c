@@ -221,15 +221,15 @@ static int set_out(struct remote_thread *thread, const struct soft_way *way)
 {
 	static const uint64_t all = ~UINT64_C(0);
 	const uint64_t arguments[6] = { way->first, way->second, way->third };
-	struct remote_regs regs, now;
-	int err = remote_regs_get(thread->tid, &now);
+	struct halt_regs regs, now;
+	int err = halt_regs_get(thread->tid, &now);
 
 	if (err)
 		return err;
 	remote_regs_call(&regs, &thread->saved, way->at, -1, arguments);
 	remote_regs_stack_set(&regs, way->stack);
 	regs.regs.gs_base = now.regs.gs_base; /* the engine's, where it has been there */
-	err = remote_regs_set(thread->tid, &regs);
+	err = halt_regs_set(thread->tid, &regs);
 	if (err)
 		return err;
 	/* second: who is on his way there sets it back by himself */
