@@ -3,6 +3,7 @@
  * A small trace cut at every length, and with every byte changed: the reader reads everything
  * before the damage, says what it could not read, and comes to no harm.
  */
+#include "base/testing/await.h"
 #include "trace/testing/babeltrace.h"
 #include "read/pass/merge.h"
 #include "read/pass/summary.h"
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -582,6 +584,41 @@ Test(damage, a_trace_that_is_being_written_ends_with_its_last_whole_packet)
 	cr_assert_eq(canon.damages, 1);
 	canon_release(&canon);
 	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
+static char state_of(pid_t pid)
+{
+	char path[32], state = '?';
+	FILE *from;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	from = fopen(path, "r");
+	cr_assert(from && fscanf(from, "%*d (%*[^)]) %c", &state) == 1);
+	fclose(from);
+	return state;
+}
+
+/* As a repair does, of a trace whose recorder was killed: no one writes any more. */
+Test(damage, reader_waits_for_the_end_of_a_repair, .timeout = 60)
+{
+	struct trace_reader *reader;
+	int folder, status;
+	pid_t child;
+
+	make_trace();
+	folder = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_eq(flock(folder, LOCK_EX | LOCK_NB), 0);
+	child = fork();
+	if (!child) {
+		close(folder);
+		_exit(trace_reader_open(&reader, dir) ? 2 : reader->live);
+	}
+	/* it waits, or has ended without */
+	cr_assert(AWAIT(strchr("SZ", state_of(child))));
+	close(folder);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect_eq(status, 0, "live");
 	sample_folder_remove(dir);
 }
 

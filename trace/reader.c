@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
+#define LOCK_POLL_MS 10
 #define PACKET_BYTES_MAX (16u << 20) /* of our writers, some KiB */
 #define WINDOW_BYTES_MAX (256u << 10)
 #define WINDOW_BYTES_MIN (16u << 10)
@@ -328,6 +330,28 @@ static void find_base(struct trace_reader *reader)
 	}
 }
 
+/* A writer has locked the index. One that has only begun may have none yet. */
+static int is_being_written(int dir)
+{
+	int fd = openat(dir, INDEX_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	int is_locked = fd < 0 || (flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK);
+
+	if (fd >= 0)
+		close(fd);
+	return is_locked;
+}
+
+/* Wait for the end of a repair or compression of the folder, but not for that of its writer. */
+static void folder_share(struct trace_reader *reader)
+{
+	while (flock(reader->dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK) {
+		reader->live = is_being_written(reader->dir);
+		if (reader->live)
+			return;
+		poll(NULL, 0, LOCK_POLL_MS);
+	}
+}
+
 int trace_reader_open(struct trace_reader **reader, const char *dir)
 {
 	struct trace_reader *opened = calloc(1, sizeof(*opened));
@@ -344,8 +368,7 @@ int trace_reader_open(struct trace_reader **reader, const char *dir)
 		free(opened);
 		return err;
 	}
-	if (flock(opened->dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
-		opened->live = 1;
+	folder_share(opened);
 	err = facts_init(&opened->meta);
 	if (!err)
 		err = list_streams(opened);

@@ -204,7 +204,7 @@ static int open_empty(const char *path)
 		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
 			empty = 0;
 	closedir(list);
-	/* Says that the trace is being written. Where a file system can't, readers only guess. */
+	/* Keeps repairs and compression away, where the file system can. */
 	if (empty && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 		empty = 0;
 	if (empty)
@@ -230,6 +230,7 @@ static int files_make(struct trace_writer *writer)
 		err = index_make(&writer->index, writer->dir, INDEX_NAME, writer->uuid);
 	if (err)
 		return err;
+	(void)flock(writer->index.fd, LOCK_EX); /* pairs with is_being_written() of the reader */
 	writer->fact_head = (struct wm_packet){ .magic = PACKET_MAGIC,
 						.stream_id = FACTS_STREAM,
 						.begin_ticks = fact_now(writer),

@@ -11,8 +11,9 @@
  *	DIR/.kernel-symbols	names of the kernel's functions (trace/kernel_names.h)
  *	DIR/.index		all packets; how the recording ended (trace/index.h)
  *
- * A packet is written whole or not at all. While the writer is open it holds a lock (flock) on the
- * folder, by which a reader knows that more is to come.
+ * A packet is written whole or not at all. While the writer is open it holds locks (flock) on the
+ * folder and on the index. By the latter a reader knows that more is to come: repairs and
+ * compression lock the folder too.
  *
  * One thread at a time uses a writer. Functions return 0 (or what is said) or a negative error.
  */
