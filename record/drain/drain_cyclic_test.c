@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The flight recorder: overwritten pages, and how they are counted. */
-#include "record/drain/drain_test.h"
+#include "record/drain/testing/filled.h"
 
 Test(drain_cyclic, cyclic_store_is_taken_only_at_the_end)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/drain/drain_state.h"
-#include "record/drain/drain_test.h"
+#include "base/testing/await.h"
+#include "record/drain/testing/filled.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -60,11 +60,10 @@ Test(drain_share, open_page_of_dead_child_is_taken_with_its_pid)
 	cr_assert_eq(page->state, PAGE_OPEN);
 
 	child_kill(pid);
-	drain_look_at_children(drain, 1);
-	pass(DRAIN_READY);
+	/* it looks for dead children now and then */
+	cr_assert(AWAIT(pass(DRAIN_READY) >= 0 && page->state == PAGE_FREE));
 	cr_assert_eq(seen.all_events, 1);
 	cr_assert_eq(seen.heads[0].pid, (uint32_t)pid);
-	cr_assert_eq(page->state, PAGE_FREE);
 	cr_assert_eq(store.slots[0].state, SLOT_FREE, "another thread may use the slot");
 	cr_assert_eq(seen.heads[seen.count - 1].discarded, 3);
 	release();
@@ -124,10 +123,10 @@ Test(drain_share, refused_part_of_live_child_counts_as_discarded)
 	}
 }
 
-static int is_shared(void)
+/* The drain keeps an answer for a moment. */
+static int is_shared(int expected)
 {
-	drain->shared_due_ns = 0;
-	return drain_is_shared(drain, maps, NULL);
+	return AWAIT(drain_is_shared(drain, maps, NULL) == expected);
 }
 
 Test(drain_share, is_shared_while_live_child_maps_store)
@@ -137,15 +136,15 @@ Test(drain_share, is_shared_while_live_child_maps_store)
 	make(64, 64, STORE_DISCARD);
 	drain_share(drain);
 	child_slot(0, pid, SLOT_SHARES);
-	cr_assert(is_shared());
+	cr_assert(is_shared(1));
 	maps_it = 0; /* it has executed another program */
-	cr_assert_not(is_shared());
+	cr_assert(is_shared(0));
 	cr_assert(store.head->closed, "later children may not write");
 	maps_it = 1;
 	drain_share(drain);
-	cr_assert(is_shared());
+	cr_assert(is_shared(1));
 	child_kill(pid);
-	cr_assert_not(is_shared());
+	cr_assert(is_shared(0));
 	release();
 	waitpid(pid, NULL, 0);
 }
@@ -155,12 +154,11 @@ Test(drain_share, is_shared_until_fork_returns_in_child)
 	make(64, 64, STORE_DISCARD);
 	drain_share(drain);
 	store.head->forks = 1;
-	cr_assert(is_shared());
+	cr_assert(is_shared(1));
 	store.head->forked = 1;
-	cr_assert_not(is_shared());
+	cr_assert(is_shared(0));
 	store.head->forks = 2; /* the fork failed, or the child was killed */
-	drain->shared_since_ns = 1;
-	cr_assert_not(is_shared());
+	cr_assert(is_shared(0));
 	release();
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/drain/drain_test.h"
+#include "record/drain/testing/filled.h"
 
 #include <errno.h>
 #include <fcntl.h>

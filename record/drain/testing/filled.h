@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A store that is filled by hand, with a drain on it, for the tests of drain.c. */
-#ifndef RECORD_DRAIN_DRAIN_TEST_H
-#define RECORD_DRAIN_DRAIN_TEST_H
+#ifndef RECORD_DRAIN_TESTING_FILLED_H
+#define RECORD_DRAIN_TESTING_FILLED_H
 
 #include "record/drain/drain.h"
 #include "record/session/testing/store.h"
