@@ -33,6 +33,16 @@ static inline uint32_t slots_hash(uint64_t key)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 32);
 }
 
+/* A hash of a text: FNV-1a. */
+static inline uint32_t slots_hash_text(const char *text)
+{
+	uint32_t hash = 2166136261u;
+
+	while (*text)
+		hash = (hash ^ (unsigned char)*text++) * 16777619u;
+	return hash;
+}
+
 /* Add a number below UINT32_MAX. slots_fit() has made room for it. */
 static inline void slots_add(struct slots *slots, uint32_t hash, uint32_t number)
 {

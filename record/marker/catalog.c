@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +49,24 @@ static int marker_order(const void *a, const void *b)
 	return order ? order : strcmp(left->fields, right->fields);
 }
 
+/* Of one marker, in the order in which they were added. */
+static int row_order(const void *a, const void *b)
+{
+	const struct catalog_marker *left = a, *right = b;
+	int order = marker_order(a, b);
+
+	return order ? order : (left->site > right->site) - (left->site < right->site);
+}
+
+static int site_order(const void *a, const void *b)
+{
+	const struct catalog_site *left = a, *right = b;
+
+	if (left->marker != right->marker)
+		return left->marker < right->marker ? -1 : 1;
+	return (left->address > right->address) - (left->address < right->address);
+}
+
 static char *text_keep(struct catalog *catalog, const char *text)
 {
 	char *copy;
@@ -80,45 +97,6 @@ static int text_split(char *text, char *parts[TEXT_PARTS])
 	return strlen(parts[0]) == 2 ? 0 : -WM_E_MODULE_DAMAGED;
 }
 
-/* The index has numbers of markers, not pointers, since catalog->markers moves when it grows. */
-static __thread const struct catalog *sorted_catalog;
-
-static int index_order(const void *a, const void *b)
-{
-	const struct catalog_marker *markers = sorted_catalog->markers;
-
-	return marker_order(&markers[(size_t)a - 1], &markers[(size_t)b - 1]);
-}
-
-/* Find a marker that equals `marker`, or add it. NULL: no memory. */
-static struct catalog_marker *marker_find(struct catalog *catalog,
-					  const struct catalog_marker *marker)
-{
-	size_t **found, place = catalog->count;
-	struct catalog_marker *added;
-
-	if (array_grow(&catalog->markers, &catalog->room, catalog->count + 1,
-		       sizeof(*catalog->markers)))
-		return NULL;
-	catalog->markers[place] = *marker;
-	sorted_catalog = catalog;
-	found = tsearch((void *)(place + 1), &catalog->index, index_order);
-	if (!found)
-		return NULL;
-	if ((size_t)*found != place + 1)
-		return &catalog->markers[(size_t)*found - 1];
-	/* readers rely on its first site */
-	added = &catalog->markers[place];
-	added->sites = malloc(sizeof(*added->sites));
-	if (!added->sites) {
-		tdelete((void *)(place + 1), &catalog->index, index_order);
-		return NULL;
-	}
-	added->site_room = 1;
-	catalog->count++;
-	return added;
-}
-
 static enum site_state site_state(const struct module *module, const struct elf_site *site,
 				  char way)
 {
@@ -140,52 +118,41 @@ static enum site_state site_state(const struct module *module, const struct elf_
 					: SITE_IS_CHANGED;
 }
 
-static int site_add(struct catalog_marker *marker, const struct catalog_site *site)
-{
-	if (marker->site_count == marker->site_room) {
-		size_t room = marker->site_room * 2 + 1;
-		struct catalog_site *more = realloc(marker->sites, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		marker->sites = more;
-		marker->site_room = room;
-	}
-	marker->sites[marker->site_count++] = *site;
-	marker->counts[site->state]++;
-	return 0;
-}
-
+/* Add a marker with that one site; catalog_sort() puts together those that are one. */
 static int site_take(const struct elf_site *site, void *data)
 {
-	struct module *module = data;
-	struct catalog_marker marker = { .pid = module->pid,
-					 .module = module->path,
-					 .hits = CATALOG_HITS_UNKNOWN },
-			      *found;
-	struct catalog_site place = { 0 };
-	char *text = text_keep(module->catalog, site->text), *parts[TEXT_PARTS];
+	const struct module *module = data;
+	struct catalog *catalog = module->catalog;
+	char *text = text_keep(catalog, site->text), *parts[TEXT_PARTS];
+	struct catalog_marker *marker;
 
-	if (!text)
+	if (!text ||
+	    array_grow(&catalog->markers, &catalog->room, catalog->count + 1,
+		       sizeof(*catalog->markers)) ||
+	    array_grow(&catalog->sites, &catalog->site_room, catalog->count + 1,
+		       sizeof(*catalog->sites)))
 		return -ENOMEM;
 	if (text_split(text, parts))
 		return -WM_E_MODULE_DAMAGED;
-	marker.kind = parts[0][0];
-	marker.way = parts[0][1];
 	/* SUBSYSTEM and EVENT follow each other: replace the newline between them. */
 	parts[2][-1] = ':';
-	marker.name = parts[1];
-	marker.fields = parts[5];
-	memcpy(marker.types, site->types, sizeof(marker.types));
-	found = marker_find(module->catalog, &marker);
-	if (!found)
-		return -ENOMEM;
-	found->types_differ |= memcmp(found->types, site->types, sizeof(found->types)) != 0;
-	place.state = site_state(module, site, marker.way);
-	place.address = site->site ? module->elf->base + site->site : 0;
-	place.file = parts[3];
-	place.line = (unsigned int)strtoul(parts[4], NULL, 10);
-	return site_add(found, &place);
+	marker = &catalog->markers[catalog->count];
+	*marker = (struct catalog_marker){ .name = parts[1],
+					   .kind = parts[0][0],
+					   .way = parts[0][1],
+					   .pid = module->pid,
+					   .module = module->path,
+					   .fields = parts[5],
+					   .hits = CATALOG_HITS_UNKNOWN,
+					   .site = catalog->count };
+	memcpy(marker->types, site->types, sizeof(marker->types));
+	catalog->sites[catalog->count++] = (struct catalog_site){
+		.address = site->site ? module->elf->base + site->site : 0,
+		.state = site_state(module, site, marker->way),
+		.file = parts[3],
+		.line = (unsigned int)strtoul(parts[4], NULL, 10),
+	};
+	return 0;
 }
 
 static int module_add(struct catalog *catalog, const struct elf *elf, const char *path, pid_t pid)
@@ -309,49 +276,43 @@ int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail
 	return err;
 }
 
-static int site_order(const void *a, const void *b)
-{
-	const struct catalog_site *left = a, *right = b;
-
-	return (left->address > right->address) - (left->address < right->address);
-}
-
-/* Mark markers with the same name whose field types differ. */
-static void compare_types(struct catalog_marker *markers, size_t count)
-{
-	for (size_t i = 0, first = 0; i < count; i++) {
-		if (name_order(&markers[i], &markers[first]))
-			first = i;
-		if (memcmp(markers[i].types, markers[first].types, sizeof(markers->types)))
-			markers[i].types_differ = markers[first].types_differ = 1;
-	}
-}
-
-static void index_forget(void *node)
-{
-	(void)node;
-}
-
 void catalog_sort(struct catalog *catalog)
 {
-	tdestroy(catalog->index, index_forget);
-	catalog->index = NULL;
-	if (catalog->count)
-		qsort(catalog->markers, catalog->count, sizeof(*catalog->markers), marker_order);
-	compare_types(catalog->markers, catalog->count);
-	for (size_t i = 0; i < catalog->count; i++)
-		qsort(catalog->markers[i].sites, catalog->markers[i].site_count,
-		      sizeof(struct catalog_site), site_order);
+	struct catalog_marker *all = catalog->markers;
+	size_t rows = catalog->count, kept = 0, group = 0; /* group: the first with the name */
+
+	if (!rows)
+		return;
+	qsort(all, rows, sizeof(*all), row_order);
+	for (size_t i = 0; i < rows; i++) {
+		struct catalog_site *site = &catalog->sites[all[i].site];
+		struct catalog_marker *marker;
+
+		if (!kept || marker_order(&all[kept - 1], &all[i]))
+			all[kept++] = all[i];
+		marker = &all[kept - 1];
+		if (name_order(&all[group], marker))
+			group = kept - 1;
+		if (memcmp(marker->types, all[i].types, sizeof(all->types)))
+			marker->hits = CATALOG_HITS_UNKNOWN; /* those are of the first types alone */
+		if (memcmp(all[group].types, all[i].types, sizeof(all->types)))
+			marker->types_differ = all[group].types_differ = 1;
+		marker->counts[site->state]++;
+		marker->site_count++;
+		site->marker = kept - 1;
+	}
+	catalog->count = kept;
+	qsort(catalog->sites, rows, sizeof(*catalog->sites), site_order);
+	for (size_t i = 0, first = 0; i < kept; first += all[i++].site_count)
+		all[i].sites = &catalog->sites[first];
 }
 
 void catalog_release(struct catalog *catalog)
 {
-	tdestroy(catalog->index, index_forget);
-	for (size_t i = 0; i < catalog->count; i++)
-		free(catalog->markers[i].sites);
 	for (size_t i = 0; i < catalog->text_count; i++)
 		free(catalog->texts[i]);
 	free(catalog->markers);
+	free(catalog->sites);
 	free(catalog->faults);
 	free(catalog->texts);
 	*catalog = (struct catalog){ 0 };

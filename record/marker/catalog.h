@@ -24,6 +24,7 @@ struct catalog_site {
 	enum site_state state;
 	unsigned int line;
 	const char *file;
+	size_t marker; /* its number in the catalog */
 };
 
 #define CATALOG_HITS_UNKNOWN UINT64_MAX
@@ -38,8 +39,10 @@ struct catalog_marker {
 	const char *refusal; /* why no agent can enter the process; NULL: one can */
 	uint8_t types[16];   /* of the first site */
 	int types_differ;    /* another site has other types */
-	struct catalog_site *sites;
-	size_t site_count, site_room;
+	/* set by catalog_sort(), and ordered by address; before that, each marker has one site: */
+	const struct catalog_site *sites;
+	size_t site_count;
+	size_t site;		/* its number in the catalog */
 	unsigned int counts[4]; /* of sites, by enum site_state */
 	uint64_t hits;		/* in all modules of the process; see record/marker/hits.h */
 };
@@ -54,12 +57,12 @@ struct catalog_fault {
 struct catalog {
 	/* after catalog_sort() by process, module, name, kind and fields */
 	struct catalog_marker *markers;
-	size_t count, room;
+	struct catalog_site *sites; /* of all */
+	size_t count, room, site_room;
 	struct catalog_fault *faults;
 	size_t fault_count, fault_room;
 	char **texts; /* strings that the markers point to */
 	size_t text_count, text_room;
-	void *index; /* for finding a marker while they are added */
 };
 
 /*
@@ -74,6 +77,7 @@ int catalog_add_file(struct catalog *catalog, const char *path);
  */
 int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail);
 
+/* Sort, once all is added. */
 void catalog_sort(struct catalog *catalog);
 
 /* Free everything; a zeroed catalog is allowed. */

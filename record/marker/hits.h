@@ -7,10 +7,9 @@
 
 /*
  * Ask the process's agent, if it has one, and set `hits` of the process's markers in the catalog.
- * Markers that the agent does not report stay CATALOG_HITS_UNKNOWN; after an error all do. Loads
- * nothing into the process and opens no session. Takes a second at most. Returns 0, -ENOENT if no
- * agent listens, -WM_E_AGENT_SILENT, -WM_E_GONE, -WM_E_PROTOCOL, -ENOMEM, -errno.
+ * Those that the agent does not report within a second stay CATALOG_HITS_UNKNOWN. Loads nothing
+ * into the process and opens no session.
  */
-int hits_ask(struct catalog *catalog, pid_t pid);
+void hits_ask(struct catalog *catalog, pid_t pid);
 
 #endif

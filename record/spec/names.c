@@ -9,10 +9,8 @@
 
 int name_list_add(struct name_list *list, const char *name)
 {
-	uint32_t hash = 2166136261u, number; /* FNV-1a */
+	uint32_t hash = slots_hash_text(name), number;
 
-	for (const char *c = name; *c; c++)
-		hash = (hash ^ (unsigned char)*c) * 16777619u;
 	if (list->count == NAMES_MAX)
 		return 0;
 	if (slots_fit(&list->slots))
