@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ASKED_NS 2000000000u /* for the program to end while it is still recorded */
 #define GIVE_UP_COUNT 3
 #define GIVE_UP_S 1
 
@@ -101,6 +102,15 @@ void child_pass_signal_on(const struct child *child)
 		kill(child->pid, signal);
 }
 
+int child_is_interrupted(struct child *child, uint64_t now_ns)
+{
+	if (!child_interrupts())
+		return 0;
+	child_pass_signal_on(child);
+	child->asked_ns = child->asked_ns ? child->asked_ns : now_ns;
+	return !child->pid || interrupts > 1 || now_ns - child->asked_ns > ASKED_NS;
+}
+
 void child_wait(struct child *child)
 {
 	int patience = interrupts + 2;
@@ -108,4 +118,14 @@ void child_wait(struct child *child)
 	do
 		child_pass_signal_on(child);
 	while (!child_reap(child, 0) && interrupts < patience);
+	if (child->pid)
+		child->status = 128 + SIGINT;
+}
+
+void child_kill(struct child *child)
+{
+	if (child->pid)
+		kill(child->pid, SIGKILL);
+	while (!child_reap(child, 0))
+		;
 }

@@ -6,12 +6,17 @@
 #ifndef CLI_CHILD_H
 #define CLI_CHILD_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct child {
 	pid_t pid; /* 0: none, or reaped */
-	/* as an exit status, once reaped; of one that a signal ended 128 and its number */
+	/*
+	 * As an exit status, once reaped; of one that a signal ended 128 and its number. Of one
+	 * that outlives our patience 128 and SIGINT.
+	 */
 	int status;
+	uint64_t asked_ns; /* when its end was asked for first */
 };
 
 /*
@@ -33,7 +38,16 @@ void child_pass_signal_on(const struct child *child);
 /* Whether there is no program to wait for any more; flags as waitpid(2). */
 int child_reap(struct child *child, int flags);
 
+/*
+ * Whether a signal ends the command now, which it passes on to the program: at once where there is
+ * none; else the program has 2 s for its end, until the next signal.
+ */
+int child_is_interrupted(struct child *child, uint64_t now_ns);
+
 /* Wait until it is over, or two more signals say that it is to be left to itself. */
 void child_wait(struct child *child);
+
+/* What it was started for failed: end it. */
+void child_kill(struct child *child);
 
 #endif

@@ -10,14 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMES_MAX 64
-
 #define OPTIONS_MAX 40
 #define ID_FIRST 256 /* behind all letters */
 
 /* As getopt_long(3) has them; the number of an option is ID_FIRST and its place. */
 static void table_write(const struct command_line *line, struct option longs[OPTIONS_MAX + 2],
-			char letters[2 * OPTIONS_MAX + 5])
+			char letters[3 * OPTIONS_MAX + 5])
 {
 	size_t count = 0, used = 0;
 
@@ -25,13 +23,15 @@ static void table_write(const struct command_line *line, struct option longs[OPT
 		letters[used++] = '+';
 	letters[used++] = ':';
 	for (const struct command_option *row = line->table; row->name; row++) {
-		int has_value = row->type != COMMAND_FLAG && !row->has_no_value;
+		int has_value = row->type == COMMAND_FLAG || row->has_no_value ? no_argument
+				: row->may_lack_value			       ? optional_argument
+									       : required_argument;
 
 		longs[count] = (struct option){ row->name, has_value, NULL, ID_FIRST + (int)count };
 		count++;
 		if (row->letter)
 			letters[used++] = row->letter;
-		if (row->letter && has_value)
+		for (int i = 0; row->letter && i < has_value; i++)
 			letters[used++] = ':';
 	}
 	longs[count++] = (struct option){ "help", no_argument, NULL, 'h' };
@@ -79,6 +79,10 @@ static int option_take(const struct command_line *line, const struct command_opt
 		return row->take(options, row, text, line->name);
 	if (row->type == COMMAND_WORD)
 		return word_take(line, row, text, to);
+	if (row->type == COMMAND_TEXTS)
+		return command_line_text(text, to);
+	if (row->type == COMMAND_IDS)
+		return command_line_ids(line->name, option, text, to);
 	if (row->type == COMMAND_NUMBER)
 		status = command_line_number(line->name, option, text, row->min, row->max, &number);
 	else if (row->type == COMMAND_ID)
@@ -96,10 +100,27 @@ static int option_take(const struct command_line *line, const struct command_opt
 	return status;
 }
 
+/* What getopt_long(3) said no to: '?' or ':', and the word that it was about. */
+static int option_complain(const char *name, const struct option *table, int letter,
+			   const char *word)
+{
+	const char *names[OPTIONS_MAX + 1];
+	size_t count = 0;
+
+	if (letter == ':')
+		return complain_usage(name, "%s needs a value", word);
+	complain_usage(name, "there is no option %s", word);
+	for (; table[count].name; count++)
+		names[count] = table[count].name;
+	if (!strncmp(word, "--", 2))
+		complain_meant(word + 2, names, count);
+	return CLI_USAGE;
+}
+
 int command_line_read(const struct command_line *line, int argc, char **argv, void *options)
 {
 	struct option longs[OPTIONS_MAX + 2];
-	char letters[2 * OPTIONS_MAX + 5];
+	char letters[3 * OPTIONS_MAX + 5];
 	int id, status;
 
 	table_write(line, longs, letters);
@@ -113,7 +134,7 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
 			return CLI_FINE;
 		}
 		if (id == '?' || id == ':')
-			return command_line_complain(line->name, longs, id, argv[optind - 1]);
+			return option_complain(line->name, longs, id, argv[optind - 1]);
 		while (id < ID_FIRST && row->letter != id)
 			row++;
 		status = option_take(line, id < ID_FIRST ? row : row + id - ID_FIRST, optarg,
@@ -165,8 +186,8 @@ int command_line_size(const char *name, const char *option, const char *text, ui
 	return complain_usage(name, "%s takes a size, such as 64M or 1.5GiB, not %s", option, text);
 }
 
-int command_line_ids(const char *name, const char *option, const char *text, pid_t **ids,
-		     size_t *count, size_t *room)
+int command_line_ids(const char *name, const char *option, const char *text,
+		     struct command_ids *ids)
 {
 	for (const char *at = text;; at++) {
 		uint64_t id;
@@ -175,26 +196,18 @@ int command_line_ids(const char *name, const char *option, const char *text, pid
 		if (!at || !id || (*at && *at != ','))
 			return complain_usage(name, "%s takes numbers, such as 12 or 12,34, not %s",
 					      option, text);
-		if (array_grow(ids, room, *count + 1, sizeof(**ids)))
+		if (array_grow(&ids->all, &ids->room, ids->count + 1, sizeof(*ids->all)))
 			return complain(-ENOMEM, NULL);
-		(*ids)[(*count)++] = (pid_t)id;
+		ids->all[ids->count++] = (pid_t)id;
 		if (!*at)
 			return CLI_FINE;
 	}
 }
 
-int command_line_complain(const char *name, const struct option *table, int letter,
-			  const char *word)
+int command_line_text(const char *text, struct command_texts *texts)
 {
-	const char *names[NAMES_MAX];
-	size_t count = 0;
-
-	if (letter == ':')
-		return complain_usage(name, "%s needs a value", word);
-	complain_usage(name, "there is no option %s", word);
-	for (; count < NAMES_MAX && table[count].name; count++)
-		names[count] = table[count].name;
-	if (!strncmp(word, "--", 2))
-		complain_meant(word + 2, names, count);
-	return CLI_USAGE;
+	if (array_grow(&texts->all, &texts->room, texts->count + 1, sizeof(*texts->all)))
+		return complain(-ENOMEM, NULL);
+	texts->all[texts->count++] = text;
+	return CLI_FINE;
 }

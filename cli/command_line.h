@@ -16,7 +16,20 @@ enum command_type {
 	COMMAND_ID,	/* of a process or thread */
 	COMMAND_TIME,	/* in ns, `min` at least */
 	COMMAND_SIZE,
-	COMMAND_CALL, /* `take` reads the value */
+	COMMAND_TEXTS, /* may be given again: struct command_texts */
+	COMMAND_IDS,   /* likewise, each several with commas between: struct command_ids */
+	COMMAND_CALL,  /* `take` reads the value */
+};
+
+/* The caller frees `all`. */
+struct command_texts {
+	const char **all;
+	size_t count, room;
+};
+
+struct command_ids {
+	pid_t *all;
+	size_t count, room;
 };
 
 /* One option of a command, and where its value goes. */
@@ -27,10 +40,10 @@ struct command_option {
 	size_t at, bytes; /* in the command's options */
 	uint64_t min, max;
 	const char *const *words; /* NULL ends them */
-	/* CLI_FINE to continue; `text` is NULL where `has_no_value`, `name` the command's */
+	/* CLI_FINE to continue; `text` is NULL where there is no value, `name` the command's */
 	int (*take)(void *options, const struct command_option *option, const char *text,
 		    const char *name);
-	int has_no_value; /* of COMMAND_CALL */
+	int has_no_value, may_lack_value; /* of COMMAND_CALL */
 };
 
 #define COMMAND_TO(options, member)                                                                \
@@ -64,18 +77,11 @@ int command_line_time(const char *name, const char *option, const char *text, ui
 		      uint64_t *ns);
 int command_line_size(const char *name, const char *option, const char *text, uint64_t *bytes);
 
-/*
- * One number of a process or thread, or several with commas between: added to ids[], which the
- * caller frees.
- */
-int command_line_ids(const char *name, const char *option, const char *text, pid_t **ids,
-		     size_t *count, size_t *room);
+/* One number of a process or thread, or several with commas between: added to ids[]. */
+int command_line_ids(const char *name, const char *option, const char *text,
+		     struct command_ids *ids);
 
-/*
- * What getopt_long(3) said no to: '?', or ':' where its letters begin with that, and the word that
- * it was about. Returns CLI_USAGE.
- */
-int command_line_complain(const char *name, const struct option *table, int letter,
-			  const char *word);
+/* The same of any text. */
+int command_line_text(const char *text, struct command_texts *texts);
 
 #endif

@@ -4,9 +4,8 @@
 #define CLI_LIST_H
 
 #include "base/text_buffer.h"
+#include "cli/command_line.h"
 #include "read/rows/render.h"
-
-#include <sys/types.h>
 
 struct catalog;
 struct spec_list;
@@ -14,11 +13,10 @@ struct spec_list;
 /* The markers of catalog->markers whose take[i] is not 0, and with `sites` each of their sites. */
 void list_markers(struct rows *rows, const struct catalog *catalog, const char *take, int sites);
 
-/* The process or the file whose places are listed. */
+/* The processes and files whose places are listed. */
 struct list_scope {
-	const char **files;
-	pid_t *pids;
-	size_t file_count, pid_count;
+	struct command_texts files;
+	struct command_ids pids;
 };
 
 /*

@@ -113,17 +113,17 @@ int list_probes(struct rows *rows, struct spec_list *specs, const struct list_sc
 	};
 
 	rows_open(rows, &place_table, NULL);
-	for (size_t i = 0; i < scope->pid_count; i++) {
-		int err = listing_process(&listing, scope->pids[i]);
+	for (size_t i = 0; i < scope->pids.count; i++) {
+		int err = listing_process(&listing, scope->pids.all[i]);
 
 		if (err)
-			printed.status = complain(err, "process %d", (int)scope->pids[i]);
+			printed.status = complain(err, "process %d", (int)scope->pids.all[i]);
 	}
-	for (size_t i = 0; i < scope->file_count; i++) {
-		int err = listing_file(&listing, scope->files[i]);
+	for (size_t i = 0; i < scope->files.count; i++) {
+		int err = listing_file(&listing, scope->files.all[i]);
 
 		if (err)
-			printed.status = complain(err, "%s", scope->files[i]);
+			printed.status = complain(err, "%s", scope->files.all[i]);
 	}
 	rows_close(rows);
 	if (printed.count)

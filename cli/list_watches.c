@@ -289,12 +289,12 @@ int list_watches(struct rows *rows, const struct spec_list *specs, const struct 
 	int one, status = CLI_FINE;
 
 	rows_open(rows, &watchable_table, NULL);
-	for (size_t i = 0; i < scope->pid_count; i++) {
-		one = list_process(&listing, scope->pids[i]);
+	for (size_t i = 0; i < scope->pids.count; i++) {
+		one = list_process(&listing, scope->pids.all[i]);
 		status = one ? one : status;
 	}
-	for (size_t i = 0; i < scope->file_count; i++) {
-		one = list_file(&listing, scope->files[i]);
+	for (size_t i = 0; i < scope->files.count; i++) {
+		one = list_file(&listing, scope->files.all[i]);
 		status = one ? one : status;
 	}
 	rows_close(rows);

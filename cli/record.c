@@ -5,10 +5,10 @@
 #include "cli/compress.h"
 #include "cli/control.h"
 #include "cli/findings.h"
+#include "cli/flight.h"
 #include "cli/guardian.h"
 #include "cli/progress.h"
-#include "cli/record_options.h"
-#include "cli/tree.h"
+#include "cli/targets.h"
 #include "cli/watch_counts.h"
 #include "record/perf/descriptors.h"
 #include "record/probe/probes.h"
@@ -23,20 +23,150 @@
 #include "trace/perf_map.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define POLL_MS 50
-#define CHILD_JOIN_MS 20	  /* for the hello of a child that was forked last */
-#define CHILD_JOIN_NS 200000000u  /* the same, with --wait-all */
-#define STILL_RUN_NS 1000000000u  /* for children that have ended, or are about to, to be drained */
-#define CHILD_WAIT_NS 2000000000u /* after Ctrl-C, for the program to end while still recorded */
+#define CHILD_JOIN_MS 20	 /* for the hello of a child that was forked last */
+#define CHILD_JOIN_NS 200000000u /* the same, with --wait-all */
+#define STILL_RUN_NS 1000000000u /* for children that have ended, or are about to, to be drained */
+
+/* ---- options ---- */
+
+struct record_options {
+	struct targets targets;
+	struct command_texts specs;
+	char dir[PATH_MAX];
+	uint64_t for_ns; /* 0: no end */
+	int json, verbose, wait_all, compress;
+	int is_default;	      /* no spec was given */
+	int made_dir;	      /* dir[] is the default name, and we made that folder */
+	struct flight flight; /* --on */
+};
+
+static const char help[] =
+	"Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
+	"       waymark record [OPTION]... [--] CMD [ARG]...\n"
+	"       waymark record [OPTION]... {-a | -C LIST}\n"
+	"\n"
+	"  -e, --event SPEC    what to record, as marker:SUBSYSTEM:EVENT or func:NAME/ret,arg1/; may be\n"
+	"                      given again; see waymark help spec (default: every marker)\n"
+	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n" TARGETS_HELP
+		TARGETS_CPU_HELP
+	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
+	"  --on TRIGGER        with -e trail/last=SIZE/: write the trace, print the last branches and\n"
+	"                      end on crash, exit or signal[:NAME]\n"
+	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	"  --strict            stop every thread of the program while its code changes\n"
+	"  --prearm            change every site once as the program starts, before it can\n"
+	"                      lock its code down\n"
+	"  --ordered           make times follow the order in which threads hand over data;\n"
+	"                      an event costs some 17 ns more\n"
+	"  --wait-all          record until the program's children have ended, too\n"
+	"  --compress          make the trace smaller once it is recorded: waymark-compress(1)\n"
+	"  -v, --verbose       name each place that was refused, why, and what to do\n"
+	"  --json              sum up on stdout, as one JSON object\n"
+	"  --help              this text\n";
+
+static int dir_take(void *data, const struct command_option *option, const char *text,
+		    const char *name)
+{
+	struct record_options *options = data;
+
+	(void)option;
+	if (!text[0] || strlen(text) >= sizeof(options->dir))
+		return complain_usage(name, "-o needs a folder's name");
+	strcpy(options->dir, text);
+	return CLI_FINE;
+}
+
+static int trigger_take(void *data, const struct command_option *option, const char *text,
+			const char *name)
+{
+	(void)option;
+	(void)name;
+	return flight_parse(&((struct record_options *)data)->flight, text);
+}
+
+/* In the order of enum wm_policy, without the default. */
+static const char *const policies[] = { "discard", "cyclic", "block", "notify", NULL };
+
+static const struct command_option table[] = {
+	{ "event", 'e', COMMAND_TEXTS, COMMAND_TO(record_options, specs) },
+	{ "output", 'o', COMMAND_CALL, .take = dir_take },
+	TARGETS_ROWS(record_options),
+	TARGETS_CPU_ROWS(record_options),
+	{ "policy", 0, COMMAND_WORD, COMMAND_TO(record_options, targets.session.policy),
+	  .min = WM_POLICY_DISCARD, .words = policies },
+	{ "on", 0, COMMAND_CALL, .take = trigger_take },
+	{ "for", 0, COMMAND_TIME, COMMAND_TO(record_options, for_ns), .min = 1 },
+	{ "strict", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.strict), .min = 1 },
+	{ "prearm", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.prearm), .min = 1 },
+	{ "ordered", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.ordered),
+	  .min = 1 },
+	{ "wait-all", 0, COMMAND_FLAG, COMMAND_TO(record_options, wait_all), .min = 1 },
+	{ "compress", 0, COMMAND_FLAG, COMMAND_TO(record_options, compress), .min = 1 },
+	{ "verbose", 'v', COMMAND_FLAG, COMMAND_TO(record_options, verbose), .min = 1 },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(record_options, json), .min = 1 },
+	{ .name = NULL },
+};
+
+static const struct command_line line = { "record", help, table, 1 };
+
+/*
+ * waymark-YYYYmmdd-HHMMSS, with a number behind it if that is taken. We make it at once: a folder
+ * that exists belongs to another recording, or to another user.
+ */
+static int make_dir(struct record_options *options)
+{
+	time_t now = time(NULL);
+	struct tm parts;
+	char stem[64];
+
+	localtime_r(&now, &parts);
+	strftime(stem, sizeof(stem), "waymark-%Y%m%d-%H%M%S", &parts);
+	strcpy(options->dir, stem);
+	for (int i = 2; mkdir(options->dir, 0700); i++) {
+		if (errno != EEXIST || i == INT_MAX)
+			return complain(-errno, "%s", options->dir);
+		snprintf(options->dir, sizeof(options->dir), "%s-%d", stem, i);
+	}
+	options->made_dir = 1;
+	return -1;
+}
+
+/* Read the command line: -1, or the exit status to end with. */
+static int options_read(struct record_options *options, int argc, char **argv)
+{
+	const struct targets *targets = &options->targets;
+	int status = command_line_read(&line, argc, argv, options);
+
+	if (status < 0)
+		status = targets_check(&options->targets, "record", argv + optind);
+	if (status >= 0)
+		return status;
+	if (!targets->command && targets->session.prearm)
+		return complain_usage("record",
+				      "--prearm is for a program that is started, not for -p");
+	if (flight_check(&options->flight, options->specs.all, options->specs.count))
+		return CLI_USAGE;
+	options->is_default = !options->specs.count;
+	if (options->is_default && command_line_text("marker:*:*", &options->specs))
+		return CLI_FAILED;
+	return options->dir[0] ? -1 : make_dir(options);
+}
+
+/* ---- recording ---- */
 
 struct recording {
 	const struct record_options *options;
@@ -51,8 +181,6 @@ struct recording {
 	char why[1200];	   /* in words, for --json */
 	uint64_t alive_ns; /* --wait-all: when a process was recorded last */
 };
-
-/* ---- recording ---- */
 
 /* Keep the reason, say it. Returns the error. */
 static int fail(struct recording *recording, int error)
@@ -149,26 +277,6 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 	return 1;
 }
 
-static int take_in(struct recording *recording)
-{
-	const struct record_options *options = recording->options;
-	int err = 0;
-
-	for (size_t i = 0; i < options->pid_count && !err; i++)
-		err = wm_session_attach(recording->session, options->pids[i]);
-	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
-		err = tree_take_in(recording->session, options->pids[i]);
-	if (err < 0)
-		return fail(recording, err);
-	if (!options->command)
-		return 0;
-	err = wm_session_launch(recording->session, options->command);
-	if (err < 0)
-		return fail(recording, err);
-	recording->child.pid = err;
-	return 0;
-}
-
 /* While places are planned; Ctrl-C ends that, and the program continues without them. */
 static int on_progress(const struct session_progress *plan, void *data)
 {
@@ -181,38 +289,36 @@ static int on_progress(const struct session_progress *plan, void *data)
 static int set_up(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	int err = wm_session_open(&recording->session, &options->session), has_none;
+	const struct targets *targets = &options->targets;
+	int err = wm_session_open(&recording->session, &targets->session), has_none;
 
 	if (err) {
 		recording->error = err;
 		complain(err, "a buffer of %llu bytes",
-			 (unsigned long long)options->session.buffer_bytes);
+			 (unsigned long long)targets->session.buffer_bytes);
 		return err;
 	}
 	recording->session->patience->watcher = (struct session_watcher){ on_progress, recording };
-	for (size_t i = 0; i < options->spec_count; i++) {
-		err = wm_session_add(recording->session, options->specs[i]);
-		if (err)
-			return fail(recording, err);
-	}
-	err = wm_session_output(recording->session, options->dir);
+	for (size_t i = 0; i < options->specs.count && !err; i++)
+		err = wm_session_add(recording->session, options->specs.all[i]);
+	if (!err)
+		err = wm_session_output(recording->session, options->dir);
 	if (err)
 		return fail(recording, err);
 	control_begin(&recording->control, options->dir);
 	flight_set(&recording->flight, recording->session);
-	err = take_in(recording);
-	if (err)
-		return err;
-	err = wm_session_start(recording->session);
+	err = targets_take_in(targets, recording->session, &recording->child);
+	if (!err)
+		err = wm_session_start(recording->session);
 	progress_clear(&recording->progress);
 	if (err)
 		return fail(recording, err);
 	session_findings(recording->session, 0, &recording->findings);
-	has_none = !options->command && has_unmatched(recording);
+	has_none = !targets->command && has_unmatched(recording);
 	print_findings(recording, 0);
 	if (has_none)
 		return recording->error = -WM_E_NO_MARKER;
-	if (options->command)
+	if (targets->command)
 		return 0;
 	if (is_all_refused(recording->session))
 		return fail(recording, -WM_E_ALL_REFUSED);
@@ -238,7 +344,7 @@ static void complain_alive(struct recording *recording)
 	uint64_t until = progress_elapsed_ns(&recording->progress) + STILL_RUN_NS;
 	int alive;
 
-	if (!recording->options->command || recording->error || recording->child.pid)
+	if (!recording->options->targets.command || recording->error || recording->child.pid)
 		return;
 	poll(NULL, 0, CHILD_JOIN_MS);
 	do
@@ -261,7 +367,6 @@ static void record(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
 	struct wm_session_status status = { .size = sizeof(status) };
-	uint64_t asked_ns = 0; /* when Ctrl-C was first seen */
 
 	for (;;) {
 		int alive = wm_session_wait(recording->session, POLL_MS);
@@ -277,19 +382,14 @@ static void record(struct recording *recording)
 		control_serve(&recording->control, recording->session);
 		if (recording->session->live->fired.has)
 			return;
-		if (options->command ? is_over(recording, alive, now) : alive == 0) {
+		if (options->targets.command ? is_over(recording, alive, now) : alive == 0) {
 			if (!options->wait_all)
 				complain_alive(recording);
 			return;
 		}
 		if (options->for_ns && now >= options->for_ns)
 			return;
-		if (!child_interrupts())
-			continue;
-		child_pass_signal_on(&recording->child);
-		asked_ns = asked_ns ? asked_ns : now;
-		if (!recording->child.pid || child_interrupts() > 1 ||
-		    now - asked_ns > CHILD_WAIT_NS)
+		if (child_is_interrupted(&recording->child, now))
 			return;
 	}
 }
@@ -356,7 +456,7 @@ static int sum_up_json(const struct recording *recording, int result)
 static void explain_unshare(const struct recording *recording,
 			    const struct wm_session_status *status)
 {
-	char *const *command = recording->options->command;
+	char *const *command = recording->options->targets.command;
 
 	if (!command || strcmp(name_last_part(command[0]), "unshare") != 0 ||
 	    recording->child.status != 1 || status->recorded)
@@ -380,10 +480,10 @@ static int finish(struct recording *recording, int had_dir)
 		fail(recording, err);
 	wm_session_status_get(recording->session, &status);
 	if (has_trace)
-		progress_sum_up(&recording->progress, &status, recording->session->live,
-				options->dir,
-				recording->error ? WM_POLICY_DISCARD : options->session.policy,
-				recording->error ? 0 : session_crowded_out(recording->session));
+		progress_sum_up(
+			&recording->progress, &status, recording->session->live, options->dir,
+			recording->error ? WM_POLICY_DISCARD : options->targets.session.policy,
+			recording->error ? 0 : session_crowded_out(recording->session));
 	watches_print(recording->session->watched);
 	session_findings(recording->session, 1, &recording->findings);
 	add_unmatched(recording);
@@ -399,8 +499,6 @@ static int finish(struct recording *recording, int had_dir)
 	explain_unshare(recording, &status);
 	if (recording->child.status && !recording->error)
 		result = recording->child.status;
-	if (recording->child.pid && !recording->error && child_interrupts())
-		result = 128 + SIGINT;
 	if (has_trace && options->compress && compress_recorded(options->dir) && result == CLI_FINE)
 		result = CLI_FAILED;
 	return sum_up_json(recording, result);
@@ -471,11 +569,15 @@ static int run(const struct record_options *options)
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_options options;
-	int status = record_options_parse(&options, argc, argv);
+	struct record_options options = { .targets.session = WM_SESSION_OPTIONS_INIT };
+	int status;
+
+	options.targets.session.allow_unmatched = 1;
+	status = options_read(&options, argc, argv);
 
 	if (status < 0)
 		status = run(&options);
-	record_options_release(&options);
+	free(options.specs.all);
+	free(options.targets.pids.all);
 	return status;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/stat_show.h"
 
-#include "base/array.h"
 #include "cli/child.h"
 #include "cli/gated_child.h"
 #include "cli/cli.h"
@@ -55,13 +54,13 @@ static const char usage[] =
 struct counting {
 	struct stat_result result;
 	struct count_list list;
-	pid_t *ids;
-	size_t id_count, id_room;
+	struct command_ids pids, tids;
+	const struct command_ids *ids; /* one of the two */
 	unsigned int *cpus;
 	size_t cpu_count;
 	const char *cgroup, *output_path;
 	char **command;
-	int has_pids, has_tids, all, json, no_children, has_failed;
+	int all, json, no_children, has_failed;
 	uint64_t interval_ns, for_ns, runs;
 	int fd; /* to print to */
 };
@@ -101,37 +100,31 @@ static int events_default(struct counting *counting)
 
 /* ---- options ---- */
 
-static int is_among(const struct counting *counting, pid_t id)
+static int is_among(const struct command_ids *ids, pid_t id)
 {
-	for (size_t i = 0; i < counting->id_count; i++)
-		if (counting->ids[i] == id)
+	for (size_t i = 0; i < ids->count; i++)
+		if (ids->all[i] == id)
 			return 1;
 	return 0;
 }
 
-static int ids_add(struct counting *counting, const char *option, const char *text)
+/* Those of one option, each once; of a thread's number, -p takes the process. */
+static void ids_choose(struct counting *counting)
 {
-	pid_t *ids = NULL;
-	size_t count = 0, room = 0;
-	int status = command_line_ids("stat", option, text, &ids, &count, &room);
+	struct command_ids *ids = counting->tids.count ? &counting->tids : &counting->pids;
+	size_t given = ids->count;
 
-	for (size_t i = 0; i < count && !status; i++) {
+	ids->count = 0;
+	for (size_t i = 0; i < given; i++) {
 		struct target target;
-		pid_t id = ids[i];
+		pid_t id = ids->all[i];
 
-		/* of a thread's number, -p takes the process */
-		if (counting->has_pids && !target_read(&target, id))
+		if (ids == &counting->pids && !target_read(&target, id))
 			id = target.pid;
-		if (is_among(counting, id))
-			continue;
-		if (array_grow(&counting->ids, &counting->id_room, counting->id_count + 1,
-			       sizeof(*counting->ids)))
-			status = complain(-ENOMEM, NULL);
-		else
-			counting->ids[counting->id_count++] = id;
+		if (!is_among(ids, id))
+			ids->all[ids->count++] = id;
 	}
-	free(ids);
-	return status;
+	counting->ids = ids;
 }
 
 static int events_take(void *data, const struct command_option *option, const char *text,
@@ -140,16 +133,6 @@ static int events_take(void *data, const struct command_option *option, const ch
 	(void)option;
 	(void)name;
 	return count_list_add(&((struct counting *)data)->list, text);
-}
-
-static int ids_take(void *data, const struct command_option *option, const char *text,
-		    const char *name)
-{
-	struct counting *counting = data;
-
-	(void)name;
-	*(option->letter == 'p' ? &counting->has_pids : &counting->has_tids) = 1;
-	return ids_add(counting, option->letter == 'p' ? "--pid" : "--tid", text);
 }
 
 static int cpus_take(void *data, const struct command_option *option, const char *text,
@@ -167,8 +150,8 @@ static int cpus_take(void *data, const struct command_option *option, const char
 
 static const struct command_option table[] = {
 	{ "event", 'e', COMMAND_CALL, .take = events_take },
-	{ "pid", 'p', COMMAND_CALL, .take = ids_take },
-	{ "tid", 't', COMMAND_CALL, .take = ids_take },
+	{ "pid", 'p', COMMAND_IDS, COMMAND_TO(counting, pids) },
+	{ "tid", 't', COMMAND_IDS, COMMAND_TO(counting, tids) },
 	{ "all", 'a', COMMAND_FLAG, COMMAND_TO(counting, all), .min = 1 },
 	{ "cpu", 'C', COMMAND_CALL, .take = cpus_take },
 	{ "cgroup", 'G', COMMAND_TEXT, COMMAND_TO(counting, cgroup) },
@@ -190,20 +173,18 @@ static int is_of_cpus(const struct counting *counting)
 /* Options that contradict each other. */
 static int check(const struct counting *counting)
 {
-	if ((counting->has_pids || counting->has_tids) && !counting->id_count)
-		return complain_usage("stat", "--pid and --tid need a number");
-	if (counting->has_pids && counting->has_tids)
+	if (counting->pids.count && counting->tids.count)
 		return complain_usage("stat", "take --pid or --tid, not both");
-	if (is_of_cpus(counting) && counting->id_count)
+	if (is_of_cpus(counting) && counting->ids->count)
 		return complain_usage("stat", "CPUs are counted whole: leave out --pid and --tid");
 	if (counting->all && counting->cpus)
 		return complain_usage("stat", "take --all or --cpu, not both");
 	if (counting->cgroup && !is_of_cpus(counting))
 		return complain_usage("stat", "--cgroup needs --all or --cpu");
-	if (counting->id_count && counting->command)
+	if (counting->ids->count && counting->command)
 		return complain_usage("stat", "%s: a program is not started with --pid or --tid",
 				      counting->command[0]);
-	if (!counting->id_count && !is_of_cpus(counting) && !counting->command)
+	if (!counting->ids->count && !is_of_cpus(counting) && !counting->command)
 		return complain_usage("stat", "name a program to run, or a process with -p");
 	if (counting->runs > 1 && (!counting->command || counting->interval_ns))
 		return complain_usage("stat", "--repeat needs a program, and no --interval");
@@ -214,12 +195,12 @@ static int check(const struct counting *counting)
 
 static int has_ended(const struct counting *counting)
 {
-	for (size_t i = 0; i < counting->id_count; i++) {
-		pid_t id = counting->ids[i];
+	for (size_t i = 0; i < counting->ids->count; i++) {
+		pid_t id = counting->ids->all[i];
 		struct target target;
 		char state;
 
-		if (counting->has_pids) {
+		if (counting->ids == &counting->pids) {
 			if (!target_read(&target, id) && !target_has_ended(&target))
 				return 0;
 			continue;
@@ -228,7 +209,7 @@ static int has_ended(const struct counting *counting)
 		if (state && state != 'Z')
 			return 0;
 	}
-	return counting->id_count != 0;
+	return counting->ids->count != 0;
 }
 
 static int read_counts(struct counting *counting, struct counts *counts)
@@ -316,8 +297,8 @@ static struct counts_request request_of(const struct counting *counting, const p
 		.events = counting->list.events,
 		.groups = counting->list.groups,
 		.event_count = counting->list.count,
-		.ids = counting->ids,
-		.id_count = counting->id_count,
+		.ids = counting->ids->all,
+		.id_count = counting->ids->count,
 		.cpus = counting->cpus,
 		.cpu_count = counting->cpu_count,
 		.cgroup_fd = cgroup_fd,
@@ -331,7 +312,8 @@ static struct counts_request request_of(const struct counting *counting, const p
 		request.ids = child;
 		request.id_count = 1;
 	} else {
-		request.scope = counting->has_pids ? COUNTS_PROCESSES : COUNTS_THREADS;
+		request.scope = counting->ids == &counting->pids ? COUNTS_PROCESSES
+								 : COUNTS_THREADS;
 	}
 	return request;
 }
@@ -379,8 +361,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		counting->result.user_s = seconds_of(after.ru_utime) - seconds_of(before.ru_utime);
 		counting->result.system_s = seconds_of(after.ru_stime) -
 					    seconds_of(before.ru_stime);
-		/* one that outlives our patience was interrupted */
-		*status = command.child.pid ? 128 + SIGINT : command.child.status;
+		*status = command.child.status;
 		counting->result.status = *status;
 	}
 	if (!err)
@@ -391,16 +372,17 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 
 static void name_scope(const struct counting *counting, char *text, size_t bytes)
 {
-	const char *kind = counting->has_pids ? "process" : "thread";
+	int is_process = counting->ids == &counting->pids;
 	size_t at;
 
-	if (counting->id_count) {
-		at = (size_t)snprintf(text, bytes, "%s%s", kind,
-				      counting->id_count > 1 ? (counting->has_pids ? "es" : "s")
-							     : "");
-		for (size_t i = 0; i < counting->id_count && at < bytes; i++)
+	if (counting->ids->count) {
+		at = (size_t)snprintf(text, bytes, "%s%s", is_process ? "process" : "thread",
+				      counting->ids->count < 2 ? ""
+				      : is_process	       ? "es"
+							       : "s");
+		for (size_t i = 0; i < counting->ids->count && at < bytes; i++)
 			at += (size_t)snprintf(text + at, bytes - at, "%s %d", i ? "," : "",
-					       (int)counting->ids[i]);
+					       (int)counting->ids->all[i]);
 	} else if (is_of_cpus(counting)) {
 		snprintf(text, bytes, "%s%s%s", counting->all ? "all CPUs" : "some CPUs",
 			 counting->cgroup ? ", cgroup " : "",
@@ -477,6 +459,7 @@ int cmd_stat(int argc, char **argv)
 
 	if (status < 0) {
 		counting.command = optind < argc ? argv + optind : NULL;
+		ids_choose(&counting);
 		status = check(&counting);
 		if (!status && !counting.list.count)
 			status = events_default(&counting);
@@ -497,7 +480,8 @@ int cmd_stat(int argc, char **argv)
 	}
 	free(counting.result.rows);
 	count_list_release(&counting.list);
-	free(counting.ids);
+	free(counting.pids.all);
+	free(counting.tids.all);
 	free(counting.cpus);
 	return status;
 }

@@ -2,7 +2,6 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
-#include "cli/top_options.h"
 #include "cli/top_proc.h"
 #include "cli/top_screen.h"
 #include "cli/top_session.h"
@@ -16,6 +15,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -25,9 +25,60 @@
 #define STEP_NS 20000000u /* between two reads, at rest */
 /* A read has all switches up to so long before it. */
 #define SWITCH_LATE_NS (RINGS_SETTLE_NS + 10000000u)
-#define CHILD_WAIT_NS 2000000000u /* after Ctrl-C, for the program to end while still shown */
 #define ROWS_PLAIN 10u
 #define HEAP_KEPT_BYTES (128 << 20)
+#define INTERVAL_NS 1000000000u
+#define INTERVAL_NS_MIN 50000000u /* what threads do is known a little later: SWITCH_LATE_NS */
+#define ROWS_MAX 1000000u
+
+/* ---- options ---- */
+
+static const char usage[] =
+	"Usage: waymark top [OPTION]... -p PID [-p PID]...\n"
+	"       waymark top [OPTION]... {-a | -C LIST} [[--] CMD [ARG]...]\n"
+	"       waymark top [OPTION]... [--] CMD [ARG]...\n"
+	"\n"
+	"Show live what a program reports and does: markers by rate, spans by time, functions by\n"
+	"samples, threads by state, and what was lost. On a terminal: q quits, s shows the next\n"
+	"table alone, p pauses, h helps. Elsewhere one table comes after each interval.\n"
+	"\n"
+	"  -e, --event SPEC    what to record, as waymark record takes it; may be given again\n"
+	"                      (default: marker:*:*, sample:cpu-clock/freq=100/ and switch, without\n"
+	"                      those that are not permitted)\n" TARGETS_HELP TARGETS_CPU_HELP
+	"  -o, --output FILE   the program's output goes there (default: it is thrown away)\n"
+	"  -I, --interval TIME how often, as 500ms (default 1s)\n"
+	"  --for TIME          stop after this time, as 10s, 2m\n"
+	"  -n, --count N       N lines of each table (default: what the terminal has room for, or 10)\n"
+	"  -j, --json          on stdout one JSON object for each interval\n"
+	"  -h, --help          this text\n";
+
+static const struct command_option table[] = {
+	{ "event", 'e', COMMAND_TEXTS, COMMAND_TO(top_options, specs) },
+	TARGETS_ROWS(top_options),
+	TARGETS_CPU_ROWS(top_options),
+	{ "output", 'o', COMMAND_TEXT, COMMAND_TO(top_options, output) },
+	{ "interval", 'I', COMMAND_TIME, COMMAND_TO(top_options, interval_ns),
+	  .min = INTERVAL_NS_MIN },
+	{ "for", 0, COMMAND_TIME, COMMAND_TO(top_options, for_ns), .min = 1 },
+	{ "count", 'n', COMMAND_NUMBER, COMMAND_TO(top_options, row_max), 1, ROWS_MAX },
+	{ "json", 'j', COMMAND_FLAG, COMMAND_TO(top_options, json), .min = 1 },
+	{ .name = NULL },
+};
+
+static const struct command_line line = { "top", usage, table, 1 };
+
+static int options_read(struct top_options *options, int argc, char **argv)
+{
+	int status = command_line_read(&line, argc, argv, options);
+
+	if (status < 0)
+		status = targets_check(&options->targets, "top", argv + optind);
+	if (status < 0 && options->output && !options->targets.command)
+		return complain_usage("top", "--output is for a program that is started");
+	return status;
+}
+
+/* ---- an interval ---- */
 
 struct top {
 	const struct top_options *options;
@@ -40,7 +91,6 @@ struct top {
 	int is_paused, shows_help, is_over, has_drawn;
 	int has_output_failed;	     /* an error is not the session's */
 	uint64_t begin_ns, shown_ns; /* when it began, and when the last interval ended */
-	uint64_t asked_ns;	     /* when Ctrl-C was first seen */
 	uint64_t busy_ns;	     /* CPU time of the last pass */
 	uint64_t lost_ever, lost_shown;
 	unsigned int sampled_pid;
@@ -117,7 +167,8 @@ static void threads_settle(struct top *top, int is_last)
 			top_threads_settle(threads, event_now_ns(top));
 		top_proc_names(threads);
 		/* of processes, wakes by others are missing: kernel_events.c */
-		top_proc_settle(threads, !top->count.has_wakes || !top->options->cpus);
+		top_proc_settle(threads,
+				!top->count.has_wakes || !top->options->targets.session.cpus);
 		return;
 	}
 	for (const struct process *p = top->recorded.session->processes; p; p = p->next)
@@ -269,15 +320,9 @@ static void wait_briefly(struct top *top, uint64_t until_ns)
 static int is_ended(struct top *top, int alive, uint64_t now)
 {
 	struct child *child = &top->recorded.child;
-	int interrupts = child_interrupts();
 
-	if (top->options->command ? child_reap(child, WNOHANG) : !alive)
-		return 1;
-	if (!interrupts)
-		return 0;
-	child_pass_signal_on(child);
-	top->asked_ns = top->asked_ns ? top->asked_ns : now;
-	return !child->pid || interrupts > 1 || now - top->asked_ns > CHILD_WAIT_NS;
+	return (top->options->targets.command ? child_reap(child, WNOHANG) : !alive) ||
+	       child_is_interrupted(child, now);
 }
 
 static int watch(struct top *top)
@@ -357,7 +402,7 @@ static int finish(struct top *top, int err)
 		result = top->has_output_failed && !stopped
 				 ? complain(err, "the output")
 				 : complain(err, *detail ? "%s" : NULL, detail);
-	else if (top->options->spec_count && findings_unmatched(session->specs, session->names, 1))
+	else if (top->options->specs.count && findings_unmatched(session->specs, session->names, 1))
 		result = CLI_FAILED;
 	return top_session_end(&top->recorded, result);
 }
@@ -382,9 +427,13 @@ static int run(struct top *top)
 
 int cmd_top(int argc, char **argv)
 {
-	struct top_options options;
+	struct top_options options = { .targets.session = WM_SESSION_OPTIONS_INIT,
+				       .interval_ns = INTERVAL_NS };
 	struct top top = { .options = &options };
-	int status = top_options_parse(&options, argc, argv);
+	int status;
+
+	options.targets.session.allow_unmatched = 1;
+	status = options_read(&options, argc, argv);
 
 	if (status < 0)
 		status = run(&top);
@@ -392,6 +441,7 @@ int cmd_top(int argc, char **argv)
 		text_release(&top.texts[i]);
 	top_symbols_close(top.symbols);
 	top_count_release(&top.count);
-	top_options_release(&options);
+	free(options.specs.all);
+	free(options.targets.pids.all);
 	return status;
 }

@@ -5,13 +5,11 @@
 #include "cli/findings.h"
 #include "cli/output.h"
 #include "cli/top_screen.h"
-#include "cli/tree.h"
 #include "record/perf/count_event.h"
 #include "record/perf/descriptors.h"
 #include "record/spec/spec.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -68,7 +66,8 @@ static unsigned int defaults_permitted(struct top_session *recorded,
 		struct count_event event;
 		int err = 0;
 
-		if (!defaults[i].counts && !options->command && !options->pid_count)
+		if (!defaults[i].counts && !options->targets.command &&
+		    !options->targets.pids.count)
 			continue; /* CPUs have no markers */
 		if (defaults[i].counts)
 			err = count_event_read(&event, defaults[i].counts, detail);
@@ -88,8 +87,8 @@ static int specs_add(struct top_session *recorded, const struct top_options *opt
 {
 	int err = 0;
 
-	for (size_t i = 0; i < options->spec_count && !err; i++)
-		err = wm_session_add(recorded->session, options->specs[i]);
+	for (size_t i = 0; i < options->specs.count && !err; i++)
+		err = wm_session_add(recorded->session, options->specs.all[i]);
 	for (size_t i = 0; i < DEFAULTS && !err; i++)
 		if (wanted >> i & 1)
 			err = wm_session_add(recorded->session, defaults[i].spec);
@@ -131,7 +130,7 @@ static void put_back(int kept, int place)
 static int launch(struct top_session *recorded, const struct top_options *options)
 {
 	int draws = !options->json && top_screen_is_fit();
-	int kept[3] = { -1, -1, -1 }, out, in, pid;
+	int kept[3] = { -1, -1, -1 }, out, in, err;
 
 	recorded->output = options->output ? options->output : "/dev/null";
 	recorded->says_output = 1;
@@ -144,27 +143,13 @@ static int launch(struct top_session *recorded, const struct top_options *option
 		kept[2] = put_in_place(out, STDERR_FILENO);
 	if (draws && in >= 0 && isatty(STDIN_FILENO))
 		kept[0] = put_in_place(in, STDIN_FILENO);
-	pid = wm_session_launch(recorded->session, options->command);
+	err = targets_take_in(&options->targets, recorded->session, &recorded->child);
 	for (int i = 0; i < 3; i++)
 		put_back(kept[i], i);
 	close(out);
 	if (in >= 0)
 		close(in);
-	if (pid < 0)
-		return pid;
-	recorded->child.pid = pid;
-	return 0;
-}
-
-static int take_in(struct top_session *recorded, const struct top_options *options)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < options->pid_count && !err; i++)
-		err = wm_session_attach(recorded->session, options->pids[i]);
-	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
-		err = tree_take_in(recorded->session, options->pids[i]);
-	return err < 0 || !options->command ? err : launch(recorded, options);
+	return err;
 }
 
 /* ---- the session ---- */
@@ -173,21 +158,16 @@ static int take_in(struct top_session *recorded, const struct top_options *optio
 static int make(struct top_session *recorded, const struct top_options *options,
 		unsigned int wanted, int *starts)
 {
-	struct wm_session_options session = WM_SESSION_OPTIONS_INIT;
-	int err;
+	int err = wm_session_open(&recorded->session, &options->targets.session);
 
 	*starts = 0;
-	session.allow_unmatched = 1;
-	session.buffer_bytes = options->buffer_bytes ? options->buffer_bytes : session.buffer_bytes;
-	session.cpus = options->cpus;
-	session.cgroup = options->cgroup;
-	if (options->no_follow)
-		session.follow = WM_FOLLOW_NONE;
-	err = wm_session_open(&recorded->session, &session);
 	if (!err)
 		err = specs_add(recorded, options, wanted);
 	if (!err)
-		err = take_in(recorded, options);
+		err = options->targets.command
+			      ? launch(recorded, options)
+			      : targets_take_in(&options->targets, recorded->session,
+						&recorded->child);
 	if (err)
 		return err;
 	/* after the program was started, which is to have the limit as it was */
@@ -202,50 +182,47 @@ static int give_up(struct top_session *recorded, int err)
 	const char *detail = wm_session_detail(recorded->session);
 
 	complain(err, "%s", detail[0] ? detail : "preparing to look");
-	if (recorded->child.pid) {
-		kill(recorded->child.pid, SIGKILL);
-		while (!child_reap(&recorded->child, 0))
-			;
-	}
+	child_kill(&recorded->child);
 	wm_session_close(recorded->session);
 	return CLI_FAILED;
 }
 
 static void name_what(struct top_session *recorded, const struct top_options *options)
 {
-	char *text = recorded->what;
+	const char *cpus = options->targets.session.cpus, *cgroup = options->targets.session.cgroup;
+	const struct command_ids *pids = &options->targets.pids;
+	char **command = options->targets.command, *text = recorded->what;
 	size_t bytes = sizeof(recorded->what), at;
 
-	if (options->command) {
-		at = (size_t)snprintf(text, bytes, "%s", options->command[0]);
-		for (char **word = options->command + 1; *word && at < bytes; word++)
+	if (command) {
+		at = (size_t)snprintf(text, bytes, "%s", command[0]);
+		for (char **word = command + 1; *word && at < bytes; word++)
 			at += (size_t)snprintf(text + at, bytes - at, " %s", *word);
 		return;
 	}
-	if (!options->pid_count) {
-		snprintf(text, bytes, "%s%s%s%s",
-			 strcmp(options->cpus, "all") ? "CPUs " : "all CPUs",
-			 strcmp(options->cpus, "all") ? options->cpus : "",
-			 options->cgroup ? ", cgroup " : "",
-			 options->cgroup ? options->cgroup : "");
+	if (!pids->count) {
+		snprintf(text, bytes, "%s%s%s%s", strcmp(cpus, "all") ? "CPUs " : "all CPUs",
+			 strcmp(cpus, "all") ? cpus : "", cgroup ? ", cgroup " : "",
+			 cgroup ? cgroup : "");
 		return;
 	}
-	at = (size_t)snprintf(text, bytes, "process%s", options->pid_count > 1 ? "es" : "");
-	for (size_t i = 0; i < options->pid_count && at < bytes; i++)
+	at = (size_t)snprintf(text, bytes, "process%s", pids->count > 1 ? "es" : "");
+	for (size_t i = 0; i < pids->count && at < bytes; i++)
 		at += (size_t)snprintf(text + at, bytes - at, "%s %d", i ? "," : "",
-				       (int)options->pids[i]);
+				       (int)pids->all[i]);
 }
 
 int top_session_begin(struct top_session *recorded, const struct top_options *options)
 {
-	unsigned int wanted = options->spec_count ? 0 : defaults_permitted(recorded, options);
+	unsigned int wanted = options->specs.count ? 0 : defaults_permitted(recorded, options);
 	struct findings findings = { 0 };
 	int starts, err;
 
 	name_what(recorded, options);
-	if (!options->spec_count && !wanted) {
-		complain_words("waymark: nothing is permitted that top records by default: %s\n",
+	if (!options->specs.count && !wanted) {
+		complain_words("waymark: nothing is permitted that top records by default: %s",
 			       recorded->left_out);
+		fputc('\n', stderr);
 		return CLI_FAILED;
 	}
 	err = make(recorded, options, wanted, &starts);
@@ -267,15 +244,15 @@ int top_session_begin(struct top_session *recorded, const struct top_options *op
 		complain_words("waymark: without %s", recorded->left_out);
 		fputc('\n', stderr);
 	}
-	if (options->command && !options->output) {
+	if (options->targets.command && !options->output) {
 		complain_words("waymark: the output of %s goes to /dev/null; --output keeps it",
-			       options->command[0]);
+			       options->targets.command[0]);
 		fputc('\n', stderr);
 	}
 	watch_findings(recorded->session, 0, &findings);
 	findings_print(&findings, 0, 0);
 	findings_release(&findings);
-	if (options->spec_count && !options->command &&
+	if (options->specs.count && !options->targets.command &&
 	    findings_unmatched(recorded->session->specs, recorded->session->names, 1)) {
 		wm_session_close(recorded->session);
 		return CLI_FAILED;
@@ -294,8 +271,5 @@ int top_session_end(struct top_session *recorded, int result)
 	child_wait(child);
 	if (child->status && result == CLI_FINE)
 		result = child->status;
-	/* one that outlives our patience was interrupted */
-	if (child->pid && result == CLI_FINE && child_interrupts())
-		result = 128 + SIGINT;
 	return result;
 }

@@ -3,9 +3,16 @@
 #ifndef CLI_TOP_SESSION_H
 #define CLI_TOP_SESSION_H
 
-#include "cli/child.h"
-#include "cli/top_options.h"
+#include "cli/targets.h"
 #include "record/session/session.h"
+
+struct top_options {
+	struct targets targets;
+	struct command_texts specs; /* none: the default ones */
+	const char *output;	    /* where the program's output goes; NULL: nowhere */
+	uint64_t interval_ns, for_ns, row_max;
+	int json;
+};
 
 struct top_session {
 	struct wm_session *session;

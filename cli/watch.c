@@ -3,11 +3,10 @@
 
 #include "cli/child.h"
 #include "cli/cli.h"
-#include "cli/command_line.h"
 #include "cli/findings.h"
 #include "cli/watch_counts.h"
 #include "base/quantity.h"
-#include "cli/tree.h"
+#include "cli/targets.h"
 #include "cli/watch_hit.h"
 #include "cli/watch_stop.h"
 #include "cli/watch_where.h"
@@ -16,7 +15,6 @@
 #include "target/process/ticks.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +26,6 @@
 
 #define POLL_MS 50
 #define SHOW_NS 250000000u
-#define CHILD_WAIT_NS 2000000000u
 #define HISTORY_DEFAULT 10
 #define HISTORY_MAX 1000000
 #define LINES_MAX 20   /* of a table on a terminal */
@@ -45,46 +42,37 @@ static const char help[] =
 	"((struct node *)p)->next, or ADDRESS/BYTES. In C++ also pointer->x and vector[3] of the\n"
 	"standard library's classes.\n"
 	"\n"
-	"  -e, --expr EXPR     one more, as many as the processor has registers for\n"
-	"  -p, --pid PID       a running process; several may be given\n"
+	"  -e, --expr EXPR     one more, as many as the processor has registers for\n" TARGETS_HELP
 	"  -t, --by-thread     a row for each thread of a line of source, not one for each line\n"
 	"  --rows N            how many rows of each EXPR the table has at most (default 20; 0: all)\n"
 	"  -f, --follow        each hit, as it comes\n"
 	"  -n, --history N     how many of the last hits are shown at the end (default 10)\n"
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
-	"  --tree              with -p: the processes that descend from it too\n"
-	"  --no-follow         leave the program's children alone\n"
 	"  --hex               numbers in hexadecimal\n"
 	"  --json              all of it on stdout, as one JSON object\n"
 	"  --help              this text\n";
 
-enum { OPT_FOR = 256, OPT_ROWS, OPT_TREE, OPT_NO_FOLLOW, OPT_HEX, OPT_JSON };
-
-static const struct option long_options[] = {
-	{ "expr", required_argument, NULL, 'e' },
-	{ "pid", required_argument, NULL, 'p' },
-	{ "follow", no_argument, NULL, 'f' },
-	{ "history", required_argument, NULL, 'n' },
-	{ "by-thread", no_argument, NULL, 't' },
-	{ "rows", required_argument, NULL, OPT_ROWS },
-	{ "for", required_argument, NULL, OPT_FOR },
-	{ "tree", no_argument, NULL, OPT_TREE },
-	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "hex", no_argument, NULL, OPT_HEX },
-	{ "help", no_argument, NULL, 'h' },
-	{ 0 },
-};
-
 struct options {
-	const char **exprs;
-	pid_t *pids;
-	size_t expr_count, pid_count, pid_room;
-	char **command; /* NULL with -p */
+	struct targets targets;
+	struct command_texts exprs;
 	uint64_t history, rows, for_ns;
-	int by_thread, each, json, hex, tree;
-	struct wm_session_options session;
+	int by_thread, each, json, hex;
 };
+
+static const struct command_option options_table[] = {
+	{ "expr", 'e', COMMAND_TEXTS, COMMAND_TO(options, exprs) },
+	TARGETS_ROWS(options),
+	{ "follow", 'f', COMMAND_FLAG, COMMAND_TO(options, each), .min = 1 },
+	{ "history", 'n', COMMAND_NUMBER, COMMAND_TO(options, history), .max = HISTORY_MAX },
+	{ "by-thread", 't', COMMAND_FLAG, COMMAND_TO(options, by_thread), .min = 1 },
+	{ "rows", 0, COMMAND_NUMBER, COMMAND_TO(options, rows), .max = ROWS_MAX },
+	{ "for", 0, COMMAND_TIME, COMMAND_TO(options, for_ns), .min = 1 },
+	{ "json", 0, COMMAND_FLAG, COMMAND_TO(options, json), .min = 1 },
+	{ "hex", 0, COMMAND_FLAG, COMMAND_TO(options, hex), .min = 1 },
+	{ .name = NULL },
+};
+
+static const struct command_line line = { "watch", help, options_table, 1 };
 
 struct watching {
 	const struct options *options;
@@ -102,92 +90,24 @@ struct watching {
 	struct findings findings;
 };
 
-/* ---- the command line ---- */
-
-static int take_option(struct options *options, int letter)
-{
-	switch (letter) {
-	case 'e':
-		options->exprs[options->expr_count++] = optarg;
-		return 0;
-	case 'p':
-		return command_line_ids("watch", "--pid", optarg, &options->pids,
-					&options->pid_count, &options->pid_room);
-	case 'f':
-		options->each = 1;
-		return 0;
-	case 'n':
-		return command_line_number("watch", "--history", optarg, 0, HISTORY_MAX,
-					   &options->history);
-	case 't':
-		options->by_thread = 1;
-		return 0;
-	case OPT_ROWS:
-		return command_line_number("watch", "--rows", optarg, 0, ROWS_MAX, &options->rows);
-	case OPT_FOR:
-		return command_line_time("watch", "--for", optarg, 1, &options->for_ns);
-	case OPT_TREE:
-		options->tree = 1;
-		return 0;
-	case OPT_NO_FOLLOW:
-		options->session.follow = WM_FOLLOW_NONE;
-		return 0;
-	case OPT_HEX:
-		options->hex = 1;
-		return 0;
-	case OPT_JSON:
-		options->json = 1;
-		return 0;
-	default:
-		return CLI_USAGE;
-	}
-}
-
 /* Options may come before EXPR and behind it; behind the command they are the command's. */
-static int parse(struct options *options, int argc, char **argv)
+static int options_read(struct options *options, int argc, char **argv)
 {
-	int letter;
+	int status = command_line_read(&line, argc, argv, options);
 
-	*options = (struct options){ .history = HISTORY_DEFAULT,
-				     .rows = ROWS_DEFAULT,
-				     .session = WM_SESSION_OPTIONS_INIT };
-	options->exprs = calloc((size_t)argc + 1, sizeof(*options->exprs));
-	if (!options->exprs)
-		return complain(-ENOMEM, NULL);
-	optind = 1;
-	opterr = 0;
-	for (;;) {
-		while ((letter = getopt_long(argc, argv, "+:e:p:tfn:h", long_options, NULL)) !=
-		       -1) {
-			int status;
-
-			if (letter == 'h') {
-				fputs(help, stdout);
-				return CLI_FINE;
-			}
-			if (letter == '?' || letter == ':')
-				return command_line_complain("watch", long_options, letter,
-							     argv[optind - 1]);
-			status = take_option(options, letter);
-			if (status)
-				return status;
-		}
-		if (options->expr_count || optind == argc || !strcmp(argv[optind - 1], "--"))
-			break;
-		options->exprs[options->expr_count++] = argv[optind++];
+	if (status < 0 && !options->exprs.count && optind < argc &&
+	    strcmp(argv[optind - 1], "--")) {
+		argc -= optind;
+		argv += optind;
+		status = command_line_text(argv[0], &options->exprs);
+		if (!status)
+			status = command_line_read(&line, argc, argv, options);
 	}
-	if (!options->expr_count)
+	if (status >= 0)
+		return status;
+	if (!options->exprs.count)
 		return complain_usage("watch", "what is to be watched?");
-	if (optind < argc)
-		options->command = argv + optind;
-	if (!options->command == !options->pid_count)
-		return complain_usage("watch", options->command ? "either -p or a command, not both"
-								: "a command or -p is missing");
-	if (options->command && options->tree)
-		return complain_usage("watch",
-				      "--tree is for -p; the children of a program that is started "
-				      "are watched anyway");
-	return -1;
+	return targets_check(&options->targets, "watch", argv + optind);
 }
 
 /* ---- hits ---- */
@@ -350,7 +270,7 @@ static int expr_add(struct watching *watching, const char *expr)
 static int set_up(struct watching *watching)
 {
 	const struct options *options = watching->options;
-	int err = wm_session_open(&watching->session, &options->session);
+	int err = wm_session_open(&watching->session, &options->targets.session);
 
 	if (!err)
 		err = watch_wheres_new(&watching->wheres, watching->session);
@@ -361,17 +281,10 @@ static int set_up(struct watching *watching)
 				     watching->wheres, options->hex);
 	if (err)
 		return watching->error = complain(err, "preparing to watch");
-	for (size_t i = 0; i < options->expr_count && !err; i++)
-		err = expr_add(watching, options->exprs[i]);
-	for (size_t i = 0; i < options->pid_count && !err; i++)
-		err = wm_session_attach(watching->session, options->pids[i]);
-	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
-		err = tree_take_in(watching->session, options->pids[i]);
-	if (!err && options->command) {
-		err = wm_session_launch(watching->session, options->command);
-		watching->child.pid = err > 0 ? err : 0;
-		err = err > 0 ? 0 : err;
-	}
+	for (size_t i = 0; i < options->exprs.count && !err; i++)
+		err = expr_add(watching, options->exprs.all[i]);
+	if (!err)
+		err = targets_take_in(&options->targets, watching->session, &watching->child);
 	watching->began_ns = ticks_clock_ns(CLOCK_REALTIME);
 	if (!err)
 		err = wm_session_start(watching->session);
@@ -386,7 +299,7 @@ static int set_up(struct watching *watching)
 static void watch(struct watching *watching)
 {
 	const struct options *options = watching->options;
-	uint64_t began = ticks_clock_ns(CLOCK_MONOTONIC), asked = 0;
+	uint64_t began = ticks_clock_ns(CLOCK_MONOTONIC);
 
 	for (;;) {
 		int alive = wm_session_wait(watching->session, POLL_MS);
@@ -399,15 +312,11 @@ static void watch(struct watching *watching)
 		}
 		if (watching->unwritten)
 			return;
-		if (options->command ? child_reap(&watching->child, WNOHANG) : alive == 0)
+		if (options->targets.command ? child_reap(&watching->child, WNOHANG) : alive == 0)
 			return;
 		if (options->for_ns && now - began >= options->for_ns)
 			return;
-		if (!child_interrupts())
-			continue;
-		child_pass_signal_on(&watching->child);
-		asked = asked ? asked : now;
-		if (!watching->child.pid || child_interrupts() > 1 || now - asked > CHILD_WAIT_NS)
+		if (child_is_interrupted(&watching->child, now))
 			return;
 	}
 }
@@ -463,16 +372,6 @@ static void sum_up(struct watching *watching, const struct wm_session_status *st
 			quantity_show_count(status->discarded, lost, sizeof(lost)));
 }
 
-/* It did not come to watching: no program may be left behind. */
-static void give_up(struct watching *watching)
-{
-	if (!watching->child.pid)
-		return;
-	kill(watching->child.pid, SIGKILL);
-	while (!child_reap(&watching->child, 0))
-		;
-}
-
 static int finish(struct watching *watching)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
@@ -512,7 +411,7 @@ static int run(const struct options *options)
 	if (set_up(&watching)) {
 		struct wm_session_status none = { .size = sizeof(none) };
 
-		give_up(&watching);
+		child_kill(&watching.child); /* no program may be left behind */
 		if (options->json)
 			status = sum_up_json(&watching, &none, CLI_FAILED);
 	} else {
@@ -529,12 +428,14 @@ static int run(const struct options *options)
 
 int cmd_watch(int argc, char **argv)
 {
-	struct options options;
-	int status = parse(&options, argc, argv);
+	struct options options = { .targets.session = WM_SESSION_OPTIONS_INIT,
+				   .history = HISTORY_DEFAULT,
+				   .rows = ROWS_DEFAULT };
+	int status = options_read(&options, argc, argv);
 
 	if (status < 0)
 		status = run(&options);
-	free(options.exprs);
-	free(options.pids);
+	free(options.exprs.all);
+	free(options.targets.pids.all);
 	return status;
 }

@@ -206,7 +206,7 @@ bad_watch()
 bad_watch "no such variable" 1 nosuch ./steps
 bad_watch "the compiler removed the variable" 1 unread ./steps
 bad_watch "what is to be watched" 2
-bad_watch "a command or -p is missing" 2 count
+bad_watch "name a process with -p, or a program" 2 count
 bad_watch "not both" 2 -p 1 count ./steps
 bad_watch "the children of a program that is started" 2 --tree count ./steps
 bad_watch "there is no option --histroy" 2 --histroy 3 count ./steps

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/tree.h"
+#include "cli/targets.h"
 
 #include "cli/cli.h"
 #include "record/session/session.h"
@@ -59,7 +59,7 @@ static int take_in_new(struct wm_session *session, pid_t root, struct tried *tri
 	return count < 0 ? count : fresh;
 }
 
-int tree_take_in(struct wm_session *session, pid_t root)
+static int tree_take_in(struct wm_session *session, pid_t root)
 {
 	struct tried tried = { 0 };
 	int fresh;
@@ -70,4 +70,37 @@ int tree_take_in(struct wm_session *session, pid_t root)
 	} while (fresh > 0);
 	free(tried.pids);
 	return fresh;
+}
+
+int targets_check(struct targets *targets, const char *command, char **rest)
+{
+	targets->command = *rest ? rest : NULL;
+	if (targets->command && targets->pids.count)
+		return complain_usage(command, "give either -p or a program, not both");
+	if (!targets->command && !targets->pids.count && !targets->session.cpus)
+		return complain_usage(command, "name a process with -p, or a program to start");
+	if (targets->session.cgroup && !targets->session.cpus)
+		return complain_usage(command, "-G is for -a or -C");
+	if (targets->tree && !targets->pids.count)
+		return complain_usage(command,
+				      "--tree is for -p; the children of a program that is started "
+				      "are recorded anyway");
+	return -1;
+}
+
+int targets_take_in(const struct targets *targets, struct wm_session *session, struct child *child)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < targets->pids.count && !err; i++)
+		err = wm_session_attach(session, targets->pids.all[i]);
+	for (size_t i = 0; i < targets->pids.count && !err && targets->tree; i++)
+		err = tree_take_in(session, targets->pids.all[i]);
+	if (err < 0 || !targets->command)
+		return err;
+	err = wm_session_launch(session, targets->command);
+	if (err < 0)
+		return err;
+	child->pid = err;
+	return 0;
 }
