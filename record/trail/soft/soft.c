@@ -112,7 +112,8 @@ static int enter(struct tracing *soft, struct trail_sink *sink, int gate, char *
 	if (!err)
 		err = soft_follow_first(&soft->follow, soft->pid, sink);
 	if (!err)
-		err = soft_launch_enter(&soft->launch, &parts, detail, TRACING_DETAIL_BYTES);
+		err = soft_launch_enter(&soft->launch, &parts,
+					(struct detail){ detail, TRACING_DETAIL_BYTES });
 	soft_channel_close_fd(&soft->channel);
 	return err;
 }

@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/auxvec.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,14 +34,6 @@ int asked_gains(const struct engine_channel *head, pid_t tid)
 	};
 
 	return privileges_gained(tid, &regs);
-}
-
-int asked_has_gained(pid_t pid)
-{
-	uint64_t gained = 1;
-	int err = target_auxv(pid, AT_SECURE, &gained);
-
-	return err < 0 ? err : gained != 0;
 }
 
 static int has_channel(const struct soft_channel *channel, pid_t tid)

@@ -15,12 +15,6 @@
 int asked_gains(const struct engine_channel *head, pid_t tid);
 
 /*
- * Whether a process, stopped behind execve(2), has gained privileges by the program (AT_SECURE), or
- * may have: then we may not look at it. Or an error: it can't be known.
- */
-int asked_has_gained(pid_t pid);
-
-/*
  * Whether it is a thread of the process, and has the channel mapped: the recorded process may have
  * written any number there.
  */

@@ -2,13 +2,16 @@
 #include "record/trail/soft/soft_launch.h"
 
 #include "record/trail/launch_gate.h"
-#include "record/trail/soft/soft_asked.h"
 #include "record/trail/soft/soft_sanitized.h"
+#include "target/process/target.h"
+#include "target/process/tracee.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/auxvec.h>
 #include <signal.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,13 +20,20 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define PAGE 4096u
-#define BELOW_BYTES 1024u				  /* of the stack, where nothing is yet */
-#define OPTIONS (SOFT_REMOTE_OPTIONS | PTRACE_O_EXITKILL) /* until it has executed the program */
-#define MMAP_ERRORS 4095
+#define BELOW_BYTES 1024u /* of the stack, where nothing is yet */
+#define OPTIONS (PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
+#define CALL_ERRORS 4095
+#define LONG_MODE_SELECTOR 0x33 /* the kernel's, as the low byte also in a guest of Xen */
+#define WAIT_MS 10000
+
+#ifndef SYS_pidfd_getfd
+#define SYS_pidfd_getfd 438
+#endif
 
 /* What the child says once it has the descriptors. */
 struct answer {
@@ -38,10 +48,10 @@ union rights {
 
 /* ---- the gate ---- */
 
-static int gate_send(int gate, const int fds[SOFT_PASSED])
+/* Our descriptors, with a body of the message. */
+static int fds_send(int to, const void *bytes, size_t count, const int fds[SOFT_PASSED])
 {
-	pid_t self = getpid();
-	struct iovec body = { &self, sizeof(self) };
+	struct iovec body = { (void *)(uintptr_t)bytes, count };
 	union rights rights = { .head = { .cmsg_len = CMSG_LEN(SOFT_PASSED * sizeof(int)),
 					  .cmsg_level = SOL_SOCKET,
 					  .cmsg_type = SCM_RIGHTS } };
@@ -51,7 +61,7 @@ static int gate_send(int gate, const int fds[SOFT_PASSED])
 				  .msg_controllen = sizeof(rights.bytes) };
 
 	memcpy(CMSG_DATA(&rights.head), fds, SOFT_PASSED * sizeof(int));
-	return sendmsg(gate, &message, MSG_NOSIGNAL) == sizeof(self) ? 0 : -errno;
+	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)count ? 0 : -errno;
 }
 
 /* They stay open over execve(2). */
@@ -95,11 +105,12 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 		      const struct soft_parts *parts)
 {
 	const int fds[SOFT_PASSED] = { parts->channel->fd, parts->image->fd, parts->control->fd };
+	pid_t self = getpid();
 	struct answer answer;
 	int err;
 
 	*launch = (struct soft_launch){ .pid = pid };
-	err = gate_send(gate, fds);
+	err = fds_send(gate, &self, sizeof(self), fds);
 	if (err)
 		return err;
 	if (recv(gate, &answer, sizeof(answer), MSG_WAITALL) != sizeof(answer))
@@ -107,44 +118,226 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 	if (answer.error)
 		return -answer.error;
 	memcpy(launch->fds, answer.fds, sizeof(launch->fds));
-	return gate_pass(gate, pid, OPTIONS);
+	/* it dies with us until it has executed the program */
+	return gate_pass(gate, pid, OPTIONS | PTRACE_O_EXITKILL);
+}
+
+/* ---- the program's own system calls ---- */
+
+/* To where execve(2) is over. No signal comes before. */
+static int leave_call(pid_t pid)
+{
+	uint64_t deadline_ns = tracee_deadline(WAIT_MS);
+	int stop, signal;
+
+	if (ptrace(PTRACE_SYSCALL, pid, 0, 0))
+		return -errno;
+	stop = tracee_wait(pid, deadline_ns, &signal);
+	if (stop < 0)
+		return stop;
+	return stop == TRACEE_SYSCALL ? 0 : -EAGAIN;
+}
+
+static int memory_open(struct remote_thread *remote)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", remote->tid);
+	remote->mem = open(path, O_RDWR | O_CLOEXEC);
+	return remote->mem < 0 ? -errno : 0;
+}
+
+/* No module has room: use the program's first instructions. If we die, they are not restored. */
+static int place_over(struct remote_thread *remote)
+{
+	unsigned char code[REMOTE_CODE_BYTES] = { 0 };
+	uint64_t at = halt_pc(&remote->saved);
+	size_t bytes = remote_code_bytes();
+	int err = remote_thread_read(remote, at, remote->stood, bytes);
+
+	if (!err && ptrace(PTRACE_SETOPTIONS, remote->tid, 0, OPTIONS | PTRACE_O_EXITKILL))
+		err = -errno;
+	if (err)
+		return err;
+	remote->at = remote->place = at;
+	remote->lock = -1; /* it has one thread, and that is ours */
+	remote_code_fill(code, &remote->saved, remote->mask);
+	return remote_thread_write(remote, at, code, bytes);
+}
+
+static int place(struct remote_thread *remote)
+{
+	struct maps maps;
+	int err = maps_read(&maps, remote->tid);
+
+	if (!err)
+		err = remote_thread_place(remote, &maps);
+	maps_release(&maps);
+	return err == -ENOSPC ? place_over(remote) : err;
+}
+
+/*
+ * From its PTRACE_EVENT_EXEC stop on, seized with PTRACE_O_TRACESYSGOOD. 0; -ESRCH: it has ended;
+ * -errno. -WM_E_FOREIGN_ARCH: it is no 64-bit program.
+ */
+
+/*
+ * From the PTRACE_EVENT_EXEC stop on, seized with PTRACE_O_TRACESYSGOOD: from here on the program's
+ * thread makes calls for us. If we die, it begins its program by itself. 0; -ESRCH: it has ended;
+ * -errno; -WM_E_FOREIGN_ARCH: it is no 64-bit program.
+ */
+static int calls_begin(struct soft_launch *launch)
+{
+	struct remote_thread *thread = &launch->thread;
+	pid_t pid = launch->pid;
+	int err;
+
+	*thread = (struct remote_thread){ .tid = pid, .mem = -1, .seized = 1 };
+	if (ptrace(PTRACE_GETREGS, pid, 0, &launch->regs) ||
+	    ptrace(PTRACE_SETOPTIONS, pid, 0, OPTIONS))
+		return -errno;
+	if ((launch->regs.cs & 0xff) != LONG_MODE_SELECTOR)
+		return -WM_E_FOREIGN_ARCH;
+	err = leave_call(pid);
+	if (!err)
+		err = halt_regs_get(pid, &thread->saved);
+	if (err)
+		return err;
+	thread->saved.regs.orig_rax = (uint64_t)-1; /* no call is to be made again */
+	launch->regs = thread->saved.regs;
+	if (ptrace(PTRACE_GETSIGMASK, pid, sizeof(thread->mask), &thread->mask))
+		return -errno;
+	err = memory_open(thread);
+	return err ? err : place(thread);
+}
+
+/* 0; or an error, the kernel's too. *result, which may be NULL, is what the call returned. */
+static int call(struct soft_launch *launch, long number, const uint64_t arguments[6],
+		uint64_t *result)
+{
+	long got;
+	int err = remote_thread_syscall(&launch->thread, number, arguments, &got);
+
+	if (err)
+		return detail_set(launch->detail, err, "the program ended");
+	if (result)
+		*result = (uint64_t)got;
+	return got < 0 && got >= -CALL_ERRORS ? (int)got : 0;
+}
+
+/* Restore all but the place where it continues, and three registers. */
+static int calls_end(struct soft_launch *launch, uint64_t rip, uint64_t rdi, uint64_t rsi,
+		     uint64_t rdx)
+{
+	struct remote_thread *thread = &launch->thread;
+	int err;
+
+	thread->saved.regs.rip = rip;
+	thread->saved.regs.rdi = rdi;
+	thread->saved.regs.rsi = rsi;
+	thread->saved.regs.rdx = rdx;
+	err = remote_thread_return(thread);
+	return err ? err : remote_thread_vacate(thread);
+}
+
+/*
+ * ---- descriptors for a program that has executed another: a socket pair of its own, whose one end
+ * we duplicate. So it does not matter what it can see of the file system or the network.
+ */
+
+/* The bytes there meanwhile. */
+struct passing {
+	struct msghdr message;
+	struct iovec body;
+	union rights rights;
+	int ends[2];
+	char byte;
+};
+
+/* Its descriptor, duplicated into this process. */
+static int take_fd(pid_t pid, int fd)
+{
+	int process = (int)syscall(SYS_pidfd_open, pid, 0), got;
+
+	if (process < 0)
+		return -errno;
+	got = (int)syscall(SYS_pidfd_getfd, process, fd, 0);
+	if (got < 0)
+		got = -errno;
+	close(process);
+	return got;
+}
+
+/* Receive them there, by the message at `at`. */
+static int fds_receive(struct soft_launch *launch, uint64_t at, int end)
+{
+	struct passing passing = {
+		.message = { .msg_iov = (void *)(uintptr_t)(at + offsetof(struct passing, body)),
+			     .msg_iovlen = 1,
+			     .msg_control = (void *)(uintptr_t)(at +
+								offsetof(struct passing, rights)),
+			     .msg_controllen = sizeof(passing.rights) },
+		.body = { (void *)(uintptr_t)(at + offsetof(struct passing, byte)), 1 },
+	};
+	const uint64_t arguments[6] = { (uint64_t)end, at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT };
+	const struct cmsghdr *head = &passing.rights.head;
+	int err = remote_thread_write(&launch->thread, at, &passing, sizeof(passing));
+
+	if (!err)
+		err = call(launch, SYS_recvmsg, arguments, NULL);
+	if (!err)
+		err = remote_thread_read(&launch->thread, at, &passing, sizeof(passing));
+	if (err)
+		return err;
+	if (passing.message.msg_flags & MSG_CTRUNC ||
+	    head->cmsg_len != CMSG_LEN(SOFT_PASSED * sizeof(int)))
+		return -EMFILE;
+	memcpy(launch->fds, CMSG_DATA(head), SOFT_PASSED * sizeof(int));
+	return 0;
+}
+
+/* fds[] become launch->fds[] there; on execve(2) they would be closed. 0 or an error. */
+static int fds_pass(struct soft_launch *launch, const int fds[SOFT_PASSED])
+{
+	uint64_t at = (launch->regs.rsp - BELOW_BYTES - sizeof(struct passing)) & ~UINT64_C(15);
+	uint64_t pair = at + offsetof(struct passing, ends);
+	const uint64_t arguments[6] = { AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair };
+	static const struct passing nothing;
+	int ends[2], ours, err;
+
+	err = call(launch, SYS_socketpair, arguments, NULL);
+	if (!err)
+		err = remote_thread_read(&launch->thread, pair, ends, sizeof(ends));
+	if (err)
+		return err;
+	ours = take_fd(launch->pid, ends[0]);
+	err = ours < 0 ? ours : fds_send(ours, "", 1, fds);
+	if (!err)
+		err = fds_receive(launch, at, ends[1]);
+	if (ours >= 0)
+		close(ours);
+	for (int i = 0; i < 2; i++)
+		call(launch, SYS_close, (const uint64_t[6]){ (uint64_t)ends[i] }, NULL);
+	remote_thread_write(&launch->thread, at, &nothing, sizeof(nothing));
+	return err;
 }
 
 /* ---- mapped ---- */
 
-struct entering {
-	struct soft_launch *launch;
-	char *detail;
-	size_t bytes;
-};
-
-static int fail(const struct entering *entering, int error, const char *form, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(const struct entering *entering, int error, const char *form, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, form);
-	vsnprintf(entering->detail, entering->bytes, form, arguments);
-	va_end(arguments);
-	return error;
-}
-
 /* Why there was no room for so many bytes. */
-static int no_room(const struct entering *entering, int error, uint64_t bytes)
+static int no_room(const struct soft_launch *launch, int error, uint64_t bytes)
 {
 	if (error == -EPERM || error == -EACCES)
-		return fail(
-			entering, error,
+		return detail_set(
+			launch->detail, error,
 			"the program may not map the engine's code: its file system is mounted with "
 			"noexec, or rules forbid it (PR_SET_MDWE, SELinux)");
-	return fail(entering, error, "the program could not map %" PRIu64 " bytes for its trail",
-		    bytes);
+	return detail_set(launch->detail, error,
+			  "the program could not map %" PRIu64 " bytes for its trail", bytes);
 }
 
 /* The engine would find out too late for another way to record it. */
-static int check_room(const struct entering *entering, const struct soft_channel *channel)
+static int check_room(const struct soft_launch *launch, const struct soft_channel *channel)
 {
 	const struct {
 		int resource;
@@ -159,86 +352,78 @@ static int check_room(const struct entering *entering, const struct soft_channel
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
 
-		prlimit(entering->launch->pid, limits[i].resource, NULL, &limit);
+		prlimit(launch->pid, limits[i].resource, NULL, &limit);
 		if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < limits[i].needed)
-			return fail(entering, -ENOMEM,
-				    "the program may have %" PRIu64 " bytes of %s, and %" PRIu64
-				    " are needed for its trail",
-				    (uint64_t)limit.rlim_cur, limits[i].what, limits[i].needed);
+			return detail_set(launch->detail, -ENOMEM,
+					  "the program may have %" PRIu64
+					  " bytes of %s, and %" PRIu64 " are needed for its trail",
+					  (uint64_t)limit.rlim_cur, limits[i].what,
+					  limits[i].needed);
 	}
 	return 0;
 }
 
 /* mmap(2); *at is where; before, where it is to be, or with MAP_FIXED must be. */
-static int map(const struct entering *entering, uint64_t *at, uint64_t bytes, int prot, int flags,
+static int map(struct soft_launch *launch, uint64_t *at, uint64_t bytes, int prot, int flags,
 	       int fd, uint64_t offset)
 {
 	const uint64_t arguments[6] = {
 		*at, bytes, (uint64_t)prot, (uint64_t)flags, (uint64_t)(int64_t)fd, offset
 	};
-	int64_t result;
-	int err = soft_remote_call(&entering->launch->remote, SYS_mmap, arguments, &result);
+	int err = call(launch, SYS_mmap, arguments, at);
 
+	if (!err)
+		return 0;
 	*at = 0;
-	if (err)
-		return fail(entering, err, "the program ended");
-	if (result < 0 && result >= -MMAP_ERRORS)
-		return no_room(entering, (int)result, bytes);
-	*at = (uint64_t)result;
-	return 0;
+	return err == -ESRCH ? err : no_room(launch, err, bytes);
 }
 
-static int map_segment(const struct entering *entering, const struct soft_segment *segment)
+static int map_segment(struct soft_launch *launch, const struct soft_segment *segment)
 {
 	static const char zeros[PAGE];
-	uint64_t at = entering->launch->engine + segment->at;
+	uint64_t at = launch->engine + segment->at;
 	uint64_t inside = segment->filled % PAGE;
 	uint64_t of_file = segment->filled - inside + (inside ? PAGE : 0), end = at + of_file;
 	int err = 0;
 
 	if (of_file)
-		err = map(entering, &at, of_file, segment->prot, MAP_PRIVATE | MAP_FIXED,
-			  entering->launch->fds[1], segment->offset);
+		err = map(launch, &at, of_file, segment->prot, MAP_PRIVATE | MAP_FIXED,
+			  launch->fds[1], segment->offset);
 	if (!err && of_file < segment->bytes)
-		err = map(entering, &end, segment->bytes - of_file, segment->prot,
+		err = map(launch, &end, segment->bytes - of_file, segment->prot,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (err || !inside || !(segment->prot & PROT_WRITE))
 		return err;
-	err = soft_remote_write(&entering->launch->remote, at + segment->filled, zeros,
-				PAGE - inside);
-	return err ? fail(entering, err, "the engine could not be written") : 0;
+	err = remote_thread_write(&launch->thread, at + segment->filled, zeros, PAGE - inside);
+	return err ? detail_set(launch->detail, err, "the engine could not be written") : 0;
 }
 
-static int map_engine(const struct entering *entering, const struct soft_image *image)
+static int map_engine(struct soft_launch *launch, const struct soft_image *image)
 {
-	struct soft_launch *launch = entering->launch;
-	int err = map(entering, &launch->engine, image->bytes, PROT_NONE,
+	int err = map(launch, &launch->engine, image->bytes, PROT_NONE,
 		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	for (size_t i = 0; i < image->count && !err; i++)
-		err = map_segment(entering, &image->segments[i]);
+		err = map_segment(launch, &image->segments[i]);
 	return err;
 }
 
 /* The program never sees them. */
-static int close_fds(const struct entering *entering)
+static int close_fds(struct soft_launch *launch)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < SOFT_PASSED && !err; i++) {
-		const uint64_t arguments[6] = { (uint64_t)entering->launch->fds[i] };
-		int64_t result;
-
-		err = soft_remote_call(&entering->launch->remote, SYS_close, arguments, &result);
-	}
-	return err ? fail(entering, err, "the program ended") : 0;
+	for (size_t i = 0; i < SOFT_PASSED && !err; i++)
+		err = call(launch, SYS_close, (const uint64_t[6]){ (uint64_t)launch->fds[i] },
+			   NULL);
+	return err;
 }
 
 /* Below the program's stack, which is its own. 0 or -errno; *at is where. */
 static int report(const struct soft_launch *launch, const struct soft_channel *channel, int is_far,
 		  uint64_t *at)
 {
-	const struct user_regs_struct *regs = &launch->remote.regs;
+	const struct user_regs_struct *regs = &launch->regs;
 	const struct engine_boot boot = {
 		.regs = { .gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
 				   regs->rsi, regs->rdi, regs->r8, regs->r9, regs->r10, regs->r11,
@@ -254,67 +439,76 @@ static int report(const struct soft_launch *launch, const struct soft_channel *c
 
 	soft_channel_head(channel)->control_at = launch->control;
 	*at = (regs->rsp - BELOW_BYTES - sizeof(boot)) & ~UINT64_C(15);
-	return soft_remote_write(&launch->remote, *at, &boot, sizeof(boot));
+	return remote_thread_write(&launch->thread, *at, &boot, sizeof(boot));
 }
 
-static int map_all(const struct entering *entering, const struct soft_parts *parts)
+static int map_all(struct soft_launch *launch, const struct soft_parts *parts)
 {
 	const struct soft_channel *channel = parts->channel;
 	const struct soft_image *image = parts->image;
-	struct soft_launch *launch = entering->launch;
 	int is_far = soft_is_sanitized(launch->pid);
 	uint64_t boot_at;
-	int err = check_room(entering, channel);
+	int err = check_room(launch, channel);
 
 	if (!err) {
 		launch->engine = soft_channel_place(is_far);
-		err = map_engine(entering, image);
+		err = map_engine(launch, image);
 	}
 	if (!err) {
 		launch->control = launch->engine + image->bytes;
-		err = map(entering, &launch->control, PAGE, PROT_READ, MAP_SHARED, launch->fds[2],
-			  0);
+		err = map(launch, &launch->control, PAGE, PROT_READ, MAP_SHARED, launch->fds[2], 0);
 	}
 	if (!err) {
 		launch->channel = launch->control + PAGE;
-		err = map(entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
+		err = map(launch, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
 			  MAP_SHARED, launch->fds[0], 0);
 	}
 	if (!err)
-		err = close_fds(entering);
+		err = close_fds(launch);
 	if (err)
 		return err;
 	err = report(launch, channel, is_far, &boot_at);
 	if (!err)
-		err = soft_remote_end(&launch->remote, launch->engine + image->entry,
-				      launch->channel, launch->engine, boot_at);
-	return err ? fail(entering, err, "the program can't be entered") : 0;
+		err = calls_end(launch, launch->engine + image->entry, launch->channel,
+				launch->engine, boot_at);
+	return err ? detail_set(launch->detail, err, "the program can't be entered") : 0;
 }
 
-int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts, char *detail,
-		      size_t bytes)
+/*
+ * Whether the process, stopped behind execve(2), has gained privileges by the program (AT_SECURE),
+ * or may have: then we may not look at it. Or an error: it can't be known.
+ */
+static int has_gained(pid_t pid)
 {
-	const struct entering entering = { launch, detail, bytes };
-	int err;
+	uint64_t gained = 1;
+	int err = target_auxv(pid, AT_SECURE, &gained);
 
-	detail[0] = '\0';
-	err = asked_has_gained(launch->pid);
+	return err < 0 ? err : gained != 0;
+}
+
+int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts,
+		      struct detail detail)
+{
+	int err = has_gained(launch->pid);
+
+	launch->detail = detail;
+	detail_set(detail, 0, "%s", "");
 	if (err < 0)
-		return fail(&entering, err, "process %d", (int)launch->pid);
+		return detail_set(detail, err, "process %d", (int)launch->pid);
 	if (err)
-		return fail(&entering, -WM_E_ENGINE_REFUSED,
-			    "the program gains privileges as it is executed");
-	err = soft_remote_begin(&launch->remote, launch->pid);
+		return detail_set(detail, -WM_E_ENGINE_REFUSED,
+				  "the program gains privileges as it is executed");
+	err = calls_begin(launch);
 	if (err == -WM_E_FOREIGN_ARCH)
 		return err;
 	if (err)
-		return fail(&entering, err, "the program can't be entered");
-	return map_all(&entering, parts);
+		return detail_set(detail, err, "the program can't be entered");
+	return map_all(launch, parts);
 }
 
 int soft_launch_go(struct soft_launch *launch)
 {
-	return soft_remote_let_go(&launch->remote);
+	return remote_thread_end(&launch->thread);
 }
 
 /* The process has nothing of the engine, and the program continues natively. */
@@ -323,26 +517,23 @@ static void undo(struct soft_launch *launch, const struct soft_parts *parts)
 	const uint64_t mapped[][6] = { { launch->engine, parts->image->bytes },
 				       { launch->control, PAGE },
 				       { launch->channel, parts->channel->bytes } };
-	int64_t result;
+	const struct user_regs_struct *regs = &launch->regs;
 
 	for (size_t i = 0; i < sizeof(mapped) / sizeof(mapped[0]); i++)
 		if (mapped[i][0])
-			soft_remote_call(&launch->remote, SYS_munmap, mapped[i], &result);
+			call(launch, SYS_munmap, mapped[i], NULL);
 	for (int i = 0; i < SOFT_PASSED; i++)
 		if (launch->fds[i] >= 0)
-			soft_remote_call(&launch->remote, SYS_close,
-					 (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
-	soft_remote_end(&launch->remote, launch->remote.regs.rip, launch->remote.regs.rdi,
-			launch->remote.regs.rsi, launch->remote.regs.rdx);
+			call(launch, SYS_close, (const uint64_t[6]){ (uint64_t)launch->fds[i] },
+			     NULL);
+	calls_end(launch, regs->rip, regs->rdi, regs->rsi, regs->rdx);
 }
 
 int soft_launch_again(pid_t pid, const struct soft_parts *parts)
 {
 	const int fds[SOFT_PASSED] = { parts->channel->fd, parts->image->fd, parts->control->fd };
 	struct soft_launch launch = { .pid = pid, .fds = { -1, -1, -1 } };
-	char detail[400];
-	const struct entering entering = { &launch, detail, sizeof(detail) };
-	int err = asked_has_gained(pid);
+	int err = has_gained(pid);
 
 	if (err) {
 		ptrace(PTRACE_DETACH, pid, 0, 0);
@@ -353,14 +544,14 @@ int soft_launch_again(pid_t pid, const struct soft_parts *parts)
 		ptrace(PTRACE_DETACH, pid, 0, 0);
 		return -WM_E_SECCOMP;
 	}
-	err = soft_remote_begin(&launch.remote, pid);
+	err = calls_begin(&launch);
 	if (!err) {
-		err = soft_pass(&launch.remote, fds, launch.fds);
+		err = fds_pass(&launch, fds);
 		if (!err)
-			err = map_all(&entering, parts);
+			err = map_all(&launch, parts);
 		if (err)
 			undo(&launch, parts);
 	}
-	soft_remote_let_go(&launch.remote);
+	remote_thread_end(&launch.thread);
 	return err == -EPERM ? -EACCES : err;
 }

@@ -9,19 +9,26 @@
 #ifndef RECORD_TRAIL_SOFT_SOFT_LAUNCH_H
 #define RECORD_TRAIL_SOFT_SOFT_LAUNCH_H
 
+#include "base/detail.h"
 #include "record/trail/soft/soft_channel.h"
 #include "record/trail/soft/soft_control.h"
 #include "record/trail/soft/soft_image.h"
-#include "record/trail/soft/soft_pass.h"
+#include "target/process/remote_thread.h"
+
+#include <sys/user.h>
+
+#define SOFT_PASSED 3 /* descriptors: the channel's, the engine's, the control page's */
 
 /* As step_become(); what is to be mapped comes over the gate. */
 void soft_become(int gate, const char *path, char *const argv[]) __attribute__((noreturn));
 
 struct soft_launch {
 	pid_t pid;
-	int fds[SOFT_PASSED]; /* in that process */
-	struct soft_remote remote;
-	uint64_t engine, control, channel; /* where they lie */
+	int fds[SOFT_PASSED];		   /* in that process */
+	struct user_regs_struct regs;	   /* as the program begins */
+	struct remote_thread thread;	   /* the program's, which makes system calls for us */
+	uint64_t engine, control, channel; /* their addresses */
+	struct detail detail;
 };
 
 /* What is mapped there. The channel is that process's alone. */
@@ -39,12 +46,14 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 		      const struct soft_parts *parts);
 
 /*
- * From there on: map all, give the engine the program's state. 0, or a negative error:
- * detail[bytes] says more, or is ""; the process is then of no further use. It is stopped until
- * soft_launch_go().
+ * From there on: map all, give the engine the program's state, by calls of the program's thread
+ * (target/process/remote_thread.h). If we die, it begins its program by itself; where no module has
+ * room for the code of those calls it is over the program's first instructions, and the process
+ * dies with us. 0, or a negative error: `detail` says more, or is ""; the process is then of no
+ * further use. It is stopped until soft_launch_go().
  */
-int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts, char *detail,
-		      size_t bytes);
+int soft_launch_enter(struct soft_launch *launch, const struct soft_parts *parts,
+		      struct detail detail);
 int soft_launch_go(struct soft_launch *launch);
 
 /*

@@ -199,7 +199,8 @@ Test(soft, a_signal_waits_until_it_is_entered)
 	cr_assert_eq(soft_launch_await(&launch, pid, gates[0], &parts), 0);
 	kill(pid, SIGSTOP);
 	kill(pid, SIGUSR1);
-	cr_assert_eq(soft_launch_enter(&launch, &parts, detail, sizeof(detail)), 0, "%s", detail);
+	cr_assert_eq(soft_launch_enter(&launch, &parts, (struct detail){ detail, sizeof(detail) }),
+		     0, "%s", detail);
 	cr_expect_eq(soft_launch_go(&launch), 0);
 	/* SIGSTOP comes first: the other was blocked meanwhile */
 	kill(pid, SIGCONT);
