@@ -779,6 +779,19 @@ static void ask_all(struct wm_session *session)
 	}
 }
 
+static void natives_add(struct natives *natives, const struct natives *more)
+{
+	for (int why = 0; why < ENGINE_NATIVES; why++) {
+		if (!natives->counts[why]) {
+			natives->pids[why] = more->pids[why];
+			natives->after_ns[why] = more->after_ns[why];
+		}
+		natives->counts[why] += more->counts[why];
+	}
+	for (int why = 0; why < ENGINE_UNFOLLOWEDS; why++)
+		natives->unfollowed[why] += more->unfollowed[why];
+}
+
 /* Stop recording the process, and let it go. */
 static int stop(struct live_process *process)
 {
@@ -798,7 +811,7 @@ static int stop(struct live_process *process)
 	live->foreign += result->is_foreign != 0;
 	live->privileged += result->privileged;
 	live->overwritten += result->overwritten;
-	native_add(&live->natives, &result->natives);
+	natives_add(&live->natives, &result->natives);
 	if (result->is_over)
 		look_at_end(process, result->killed_tid, result->killed_by);
 	return err;

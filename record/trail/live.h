@@ -15,7 +15,6 @@
 #include "record/trail/kept.h"
 #include "record/trail/only.h"
 #include "record/trail/origin.h"
-#include "record/trail/soft/native.h"
 #include "record/trail/store.h"
 #include "record/trail/trace_sink.h"
 #include "record/trail/tracer.h"

@@ -1,8 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Programs that gain privileges as they are executed, by the setuid or setgid bit or by file
- * capabilities: the kernel does not grant them if the tracer lacks CAP_SYS_PTRACE.
- */
 #include "record/trail/privileges.h"
 #include "target/process/program.h"
 #include "target/process/target.h"
@@ -63,17 +59,4 @@ int privileges_gained(pid_t tid, const struct user_regs_struct *regs)
 		return 0;
 	return target_status_number(tid, "NoNewPrivs") != 1 &&
 	       file_of(tid, regs, path, sizeof(path)) && program_gains_rights(path);
-}
-
-int privileges_must_be_named(void)
-{
-	char scope = '0';
-	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return 0;
-	if (read(fd, &scope, 1) != 1)
-		scope = '0';
-	close(fd);
-	return scope == '1';
 }

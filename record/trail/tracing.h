@@ -6,10 +6,10 @@
 #ifndef RECORD_TRAIL_TRACING_H
 #define RECORD_TRAIL_TRACING_H
 
+#include "abi/engine.h"
 #include "record/trail/only.h"
 #include "record/trail/origin.h"
 #include "record/trail/sink.h"
-#include "record/trail/soft/native.h"
 
 #include <sys/wait.h>
 
@@ -28,6 +28,17 @@ struct tracing_how {
 };
 
 struct tracing;
+
+/*
+ * Processes that the engine has recorded, and that went on natively in the middle, by the cause
+ * (enum engine_native).
+ */
+struct natives {
+	uint32_t counts[ENGINE_NATIVES];
+	int32_t pids[ENGINE_NATIVES];		 /* the first of each; 0: none */
+	uint64_t after_ns[ENGINE_NATIVES];	 /* of that: since the recording began */
+	uint32_t unfollowed[ENGINE_UNFOLLOWEDS]; /* children that were never recorded */
+};
 
 /* What came of it. Instructions and blocks are of all processes, the rest is of the first. */
 struct tracing_result {

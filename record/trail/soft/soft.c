@@ -410,12 +410,13 @@ static int rid(struct tracing *soft, unsigned int for_ms)
  */
 static int is_recorded(struct tracing *soft)
 {
-	if (!soft_follow_is_inside(&soft->follow))
+	if (!soft_follow_is_in(&soft->follow, ENGINE_RUNS, ENGINE_WAITING))
 		return 0;
 	if (soft->is_attached)
 		return 1;
 	return soft_follow_is_writing(&soft->follow) || soft->follow.traced ||
-	       soft_follow_is_entering(&soft->follow);
+	       /* it has the engine, and has nothing to be recorded yet */
+	       soft_follow_is_in(&soft->follow, ENGINE_WAITING, ENGINE_WAITING);
 }
 
 /*

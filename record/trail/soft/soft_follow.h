@@ -9,11 +9,11 @@
 #ifndef RECORD_TRAIL_SOFT_SOFT_FOLLOW_H
 #define RECORD_TRAIL_SOFT_SOFT_FOLLOW_H
 
-#include "record/trail/soft/native.h"
 #include "record/trail/soft/soft_control.h"
 #include "record/trail/soft/soft_image.h"
 #include "record/trail/soft/soft_modules.h"
 #include "record/trail/soft/soft_reader.h"
+#include "record/trail/tracing.h"
 
 enum soft_use {
 	SOFT_NONE = 0,
@@ -43,7 +43,7 @@ struct soft_process {
 	uint32_t life; /* counts up with each channel that it had */
 	/*
 	 * Its entry: of that process, as long as that has the same channel. See
-	 * soft_children_entry()
+	 * soft_follow_entry()
 	 */
 	uint32_t parent, parent_life, entry;
 	uint64_t born;	   /* of that entry, without the pid */
@@ -84,7 +84,7 @@ struct soft_follow {
 	int is_wanted; /* the user wants children recorded: those that are not are counted */
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;
-	uint64_t late_ns; /* soft_stopped.h */
+	uint64_t late_ns; /* soft_traced_lead() */
 	struct natives natives;
 	uint64_t began_ns;
 	uint32_t lost_threads;
@@ -112,14 +112,11 @@ int soft_follow_fetch(struct soft_follow *follow);
 /* Whether one lives, beside the first, or is about to. */
 int soft_follow_has(const struct soft_follow *follow);
 
-/* Whether one runs as translated code. */
-int soft_follow_is_inside(const struct soft_follow *follow);
+/* Whether one is in the engine, where its state is one of two. */
+int soft_follow_is_in(const struct soft_follow *follow, uint32_t one, uint32_t other);
 
 /* Whether a thread of one has what was not taken, or may write more. */
 int soft_follow_is_writing(const struct soft_follow *follow);
-
-/* Whether one is about to: it has the engine, and has nothing to be recorded yet. */
-int soft_follow_is_entering(const struct soft_follow *follow);
 
 /* A process is over, or is let go (end_with): all of it is taken. An error as above. */
 int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
@@ -129,18 +126,8 @@ int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *
 /* Have a process that we trace continue untraced, from its next stop on. */
 void soft_follow_let_go(struct soft_process *process, uint32_t answer);
 
-/* Keep the first error, and return it. */
-/* So many children are not recorded: enum engine_unfollowed. */
-static inline void soft_follow_unfollowed(struct soft_follow *follow, uint32_t why, uint32_t count)
-{
-	follow->unfollowed += count;
-	follow->natives.unfollowed[why] += count;
-}
-
-int soft_follow_failed(struct soft_follow *follow, int err);
-
-/* It has a sink: its modules are reported to that. */
-void soft_follow_set_modules(struct soft_process *process);
+/* A process runs natively since then: enum engine_native. An unknown cause is ignored. */
+void soft_follow_native(struct soft_follow *follow, uint32_t why, pid_t pid, uint64_t since_ns);
 
 /* Its head; NULL: it has no channel. */
 static inline struct engine_channel *soft_follow_head(const struct soft_process *process)
@@ -150,5 +137,29 @@ static inline struct engine_channel *soft_follow_head(const struct soft_process 
 }
 
 void soft_follow_release(struct soft_follow *follow);
+
+/*
+ * Whether it is a thread of the process, and has the channel mapped: the recorded process may have
+ * written any number there.
+ */
+int soft_follow_is_thread(const struct soft_channel *channel, pid_t pid, pid_t tid);
+
+/*
+ * The memfd that a forked child of `parent`, its `count`th, has made for its channel: a descriptor;
+ * -ENOENT: it has none; or -EACCES: we may not look. A process that was made otherwise has none of
+ * that name. This function looks at `all` descriptors of the child, and stores the memfd's in
+ * *number; or at *number alone.
+ */
+int soft_follow_channel(pid_t pid, pid_t parent, uint32_t count, int *number, int all);
+
+/* The entry that its parent has for it; NULL: it is used no more. */
+struct engine_child *soft_follow_entry(const struct soft_follow *follow,
+				       const struct soft_process *process);
+
+/* New entries of a process: its children are expected. Whether there was one. */
+int soft_follow_children(struct soft_follow *follow, struct soft_process *process);
+
+/* One that is expected: whether it lives by now, or was given up. */
+int soft_follow_expected(struct soft_follow *follow, struct soft_process *process);
 
 #endif

@@ -3,9 +3,7 @@
 #include "record/trail/testing/soft_fixture.h"
 
 #include "base/testing/await.h"
-#include "record/trail/soft/soft_asked.h"
-#include "record/trail/soft/soft_children.h"
-#include "record/trail/soft/soft_stopped.h"
+#include "record/trail/soft/soft_follow.h"
 #include "record/trail/soft/soft_traced.h"
 #include "target/process/target.h"
 
@@ -210,12 +208,12 @@ Test(soft_hostile, no_channel_does_us_harm, .timeout = 120)
 /* Of a process that has it, as its parent's 5th child. */
 static int channel_of(int fd)
 {
-	int number = 0, got = asked_channel(getpid(), 1234, 5, &number, 1);
+	int number = 0, got = soft_follow_channel(getpid(), 1234, 5, &number, 1);
 
 	cr_expect(got < 0 ? !number : number == fd);
 	if (got >= 0) {
 		close(got);
-		got = asked_channel(getpid(), 1234, 5, &number, 0);
+		got = soft_follow_channel(getpid(), 1234, 5, &number, 0);
 	}
 	close(fd);
 	if (got >= 0)
@@ -266,8 +264,8 @@ Test(soft_hostile, no_process_has_a_channel_that_was_closed)
 	const struct soft_channel closed = { .fd = -1 };
 
 	blocking();
-	cr_expect_eq(asked_is_thread(&channel, getpid(), getpid()), 1);
-	cr_expect_eq(asked_is_thread(&closed, getpid(), getpid()), 0);
+	cr_expect_eq(soft_follow_is_thread(&channel, getpid(), getpid()), 1);
+	cr_expect_eq(soft_follow_is_thread(&closed, getpid(), getpid()), 0);
 	end();
 }
 
@@ -276,7 +274,7 @@ static int lead(pid_t pid, uint64_t *late_ns)
 {
 	uint64_t before = head->log_put;
 
-	cr_assert_eq(soft_stopped_lead(&channel, pid, late_ns), 1);
+	cr_assert_eq(soft_traced_lead(&channel, pid, late_ns), 1);
 	cr_assert_eq(head->is_led, 0);
 	cr_assert(AWAIT(target_thread_state(pid, pid) == 'T'));
 	return head->log_put != before;
@@ -319,10 +317,10 @@ static struct soft_process *child_of_killed(struct soft_follow *follow,
 	follow->processes[0].pid = 1234;
 	head->children[5] = (struct engine_child){ ENGINE_USE_MADE, .first_id = 2,
 						   .born = UINT64_C(7) << 32 };
-	cr_assert_eq(soft_children_look(follow, &follow->processes[0]), 1);
+	cr_assert_eq(soft_follow_children(follow, &follow->processes[0]), 1);
 	if (is_named)
 		head->children[5].born |= (uint64_t)getpid();
-	soft_children_look(follow, &follow->processes[0]);
+	soft_follow_children(follow, &follow->processes[0]);
 	follow->processes[0].life++; /* its channel is gone */
 	return &follow->processes[1];
 }
@@ -340,7 +338,7 @@ Test(soft_hostile, new_child_is_known_before_another_may_trace_it)
 	cr_expect_eq(soft_traced_look(&follow, &follow.processes[0]), 1);
 	cr_expect_eq(head->trace, ENGINE_TRACE_ASKED);
 	head->children[5].born |= (uint64_t)getpid();
-	soft_children_look(&follow, &follow.processes[0]);
+	soft_follow_children(&follow, &follow.processes[0]);
 	cr_assert_eq(child->pid, getpid());
 	soft_traced_look(&follow, &follow.processes[0]);
 	cr_expect_eq(head->trace, ENGINE_TRACE_ASKED, "it is not out yet");
@@ -372,7 +370,7 @@ Test(soft_hostile, a_child_of_a_killed_parent_that_has_not_named_it_is_refused)
 	struct soft_process *child = child_of_killed(&follow, &control, 0);
 	uint64_t orphan = ENGINE_OFFSPRING(1234, 7);
 
-	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
+	cr_expect_eq(soft_follow_expected(&follow, child), 1);
 	cr_expect_eq(control.page->refused[orphan % ENGINE_REFUSALS], orphan);
 	cr_expect_eq(follow.unfollowed, 1);
 	soft_follow_release(&follow);
@@ -388,9 +386,9 @@ Test(soft_hostile, a_child_of_the_first_process_that_has_ended_is_refused)
 	struct soft_process *child = child_of_killed(&follow, &control, 0);
 
 	follow.processes[0].life--;
-	cr_expect_eq(soft_children_look_expected(&follow, child), 0);
+	cr_expect_eq(soft_follow_expected(&follow, child), 0);
 	soft_follow_end(&follow, &follow.processes[0], NULL);
-	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
+	cr_expect_eq(soft_follow_expected(&follow, child), 1);
 	cr_expect_eq(follow.unfollowed, 1);
 	cr_expect_not(soft_follow_has(&follow));
 	soft_follow_release(&follow);
@@ -413,7 +411,7 @@ Test(soft_hostile, a_process_with_its_own_memory_is_no_child_of_vfork)
 	child->shares_parent = 1;
 	child->ppid = getpid();
 	head->children[5].born |= (uint64_t)pid;
-	cr_expect_eq(soft_children_look_expected(&follow, child), 1);
+	cr_expect_eq(soft_follow_expected(&follow, child), 1);
 	cr_expect_eq(follow.unfollowed, 1);
 	kill(pid, SIGKILL);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
