@@ -2,7 +2,7 @@
 #include "record/trail/soft/soft.h"
 
 #include "record/trail/soft/soft_attach.h"
-#include "record/trail/soft/soft_control.h"
+#include "record/trail/soft/soft_channel.h"
 #include "record/trail/soft/soft_ended.h"
 #include "record/trail/soft/soft_follow.h"
 #include "record/trail/soft/soft_launch.h"

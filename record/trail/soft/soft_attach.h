@@ -25,7 +25,6 @@
 #define RECORD_TRAIL_SOFT_SOFT_ATTACH_H
 
 #include "record/trail/soft/soft_channel.h"
-#include "record/trail/soft/soft_control.h"
 #include "record/trail/soft/soft_threads.h"
 #include "record/trail/soft/soft_image.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A channel's memory: its sizes, and who holds it. */
-#include "record/trail/soft/soft_control.h"
+#include "record/trail/soft/soft_channel.h"
 #include "record/trail/testing/soft_fixture.h"
 
 #include <criterion/criterion.h>

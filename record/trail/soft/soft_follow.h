@@ -9,7 +9,7 @@
 #ifndef RECORD_TRAIL_SOFT_SOFT_FOLLOW_H
 #define RECORD_TRAIL_SOFT_SOFT_FOLLOW_H
 
-#include "record/trail/soft/soft_control.h"
+#include "record/trail/soft/soft_channel.h"
 #include "record/trail/soft/soft_image.h"
 #include "record/trail/soft/soft_modules.h"
 #include "record/trail/soft/soft_reader.h"

@@ -11,7 +11,6 @@
 
 #include "base/detail.h"
 #include "record/trail/soft/soft_channel.h"
-#include "record/trail/soft/soft_control.h"
 #include "record/trail/soft/soft_image.h"
 #include "target/process/remote_thread.h"
 

@@ -2,200 +2,226 @@
 #include "record/trail/soft/soft_reader.h"
 
 #include "base/array.h"
-#include "record/trail/soft/soft_segment.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-static int reader_begin(struct soft_reader *reader, uint32_t number);
-static void reader_end(struct soft_reader *reader, struct soft_thread *thread,
-		       const struct trail_between *end_with);
-static void reader_event(struct soft_reader *reader, struct soft_thread *thread,
-			 const struct trail_between *between, uint64_t ns);
-static int reader_failed(struct soft_reader *reader, int err);
-static void reader_finish(struct soft_reader *reader, uint32_t slot,
-			  const struct trail_between *end_with);
-static int reader_paths(struct soft_reader *reader);
-static void reader_rest(struct soft_reader *reader, uint32_t slot);
-static uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *thread,
-			    uint64_t ticks);
-
-/* What a reader knows of its process: its modules; it executes other programs, and goes. */
-
-/*
- * The thread ran a path of that moment: no path is used when code that it is of has gone, so from
- * here on the thread is in the later epoch. 0 or the sink's error.
- */
-static int soft_reader_moment(struct soft_reader *reader, struct soft_thread *thread,
-			      uint32_t moment)
-{
-	const struct module_epochs *epochs = reader->source.epochs;
-	struct trail_sink *sink = reader->source.sink;
-
-	thread->moment = moment > thread->moment ? moment : thread->moment;
-	thread->has_moment = 1;
-	return epochs && sink->calls->since
-		       ? sink->calls->since(sink, thread->trail,
-					    module_epochs_after(epochs, thread->moment))
-		       : 0;
-}
-
-int soft_reader_init_child(struct soft_reader *reader, struct soft_reader *of, uint32_t first_id)
-{
-	*reader = (struct soft_reader){ .first = of->first };
-	if (!first_id)
-		return 0;
-	reader_paths(of);
-	return soft_paths_copy(&reader->source.paths, &of->source.paths, first_id);
-}
-
-/* Whether a slot has something. */
-static int has(const struct soft_reader *reader, uint32_t slot)
-{
-	uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, slot)->state,
-					 __ATOMIC_ACQUIRE);
-
-	return reader->threads[slot].is_begun || state == ENGINE_SLOT_LIVE ||
-	       state == ENGINE_SLOT_ENDED;
-}
-
-/* Whether a thread got the signal that `end` names, and had no handler for it. */
-static int is_killed(const struct soft_thread *thread, const struct trail_between *end)
-{
-	return thread->is_dying && thread->dying.values[0] == end->values[1];
-}
-
-/*
- * A signal killed the process. Read all that its threads wrote: whether one of them got that
- * signal.
- */
-static int has_killed(struct soft_reader *reader, const struct trail_between *end)
-{
-	int killed = 0;
-
-	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
-		if (!has(reader, i) || reader_begin(reader, i))
-			continue;
-		reader_rest(reader, i);
-		killed |= is_killed(&reader->threads[i], end);
-	}
-	return killed;
-}
-
-int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
-{
-	struct trail_between other;
-	int killed;
-
-	if (!reader->source.sink)
-		return reader->first->error;
-	soft_clock_look(&reader->first->clock);
-	reader_paths(reader);
-	killed = end_with && end_with->event == TRAIL_END && end_with->values[0] == TRAIL_KILLED &&
-		 has_killed(reader, end_with);
-	if (killed) {
-		other = *end_with;
-		other.values[0] = TRAIL_ENDED_WITH;
-	}
-	for (uint32_t i = 0; i < soft_reader_used(reader); i++)
-		if (has(reader, i))
-			reader_finish(reader, i,
-				      killed && !is_killed(&reader->threads[i], end_with)
-					      ? &other
-					      : end_with);
-	soft_reader_drop_carried(reader, end_with);
-	return reader->first->error;
-}
-
-/* A trail that says no more than that it was not recorded. */
-static void begin_and_end(struct soft_reader *reader, const struct trail_between *end_with)
-{
-	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
-	struct soft_source *source = &reader->source;
-	struct soft_thread thread = { 0 };
-
-	if (reader->first->error ||
-	    reader_failed(reader, source->sink->calls->thread_begin(
-					  source->sink, &source->carried, source->pid, source->comm,
-					  TRAIL_SOFT,
-					  reader_time(reader, &thread,
-						      soft_clock_latest(&reader->first->clock)))))
-		return;
-	source->carried_ns = thread.last_ns;
-	soft_reader_drop_carried(reader, end_with ? end_with : &gone);
-}
-
-int soft_reader_end(struct soft_reader *reader, const struct trail_between *end_with)
-{
-	reader->first->killed_tid = 0;
-	soft_reader_finish(reader, end_with);
-	if (reader->source.sink && reader != reader->first && !reader->source.is_seen)
-		begin_and_end(reader, end_with);
-	return reader->first->error;
-}
-
-int soft_reader_executed(struct soft_reader *reader, pid_t former, pid_t tid, const char *comm)
-{
-	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
-	const struct trail_between left = { .event = TRAIL_EXEC };
-	const struct trail_between over = { .event = TRAIL_END, .values = { TRAIL_EXITED } };
-	struct soft_source *source = &reader->source;
-	struct soft_thread carried = { 0 };
-
-	soft_clock_look(&reader->first->clock);
-	reader_paths(reader);
-	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
-		if (!has(reader, i) || reader_begin(reader, i))
-			continue;
-		if ((pid_t)soft_channel_slot(reader->channel, i)->tid != former || carried.trail) {
-			reader_finish(reader, i, &over);
-			continue;
-		}
-		reader_rest(reader, i);
-		carried = reader->threads[i];
-		reader->threads[i] = (struct soft_thread){ 0 };
-	}
-	if (!carried.trail) {
-		reader_failed(reader,
-			      source->sink->calls->thread_begin(
-				      source->sink, &carried.trail, tid, comm, TRAIL_SOFT,
-				      reader_time(reader, &carried,
-						  soft_clock_latest(&reader->first->clock))));
-		reader_event(reader, &carried, &gap, carried.last_ns);
-	}
-	carried.has_left = 1; /* it has come to something */
-	reader_event(reader, &carried, &left, carried.last_ns);
-	source->is_seen = 1;
-	source->carried = carried.trail;
-	source->carried_ns = carried.last_ns;
-	soft_paths_renew(&source->paths);
-	memset(reader->threads, 0, reader->room * sizeof(*reader->threads));
-	reader->used = 0;
-	return reader->first->error;
-}
-
-void soft_reader_drop_carried(struct soft_reader *reader, const struct trail_between *end_with)
-{
-	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
-	struct soft_source *source = &reader->source;
-	struct soft_thread thread = { .trail = source->carried, .last_ns = source->carried_ns };
-
-	source->carried = NULL;
-	if (!thread.trail)
-		return;
-	reader_event(reader, &thread, &gap, thread.last_ns);
-	reader_end(reader, &thread, end_with);
-	reader_failed(reader,
-		      source->sink->calls->thread_end(source->sink, thread.trail, thread.last_ns));
-}
 #define REMOVE_BYTES                                                                               \
 	(UINT64_C(1)                                                                               \
 	 << 20) /* from there on it is better to give the memory back than to clear it */
 #define COPY_TRIES 3
 #define NUMBERS_MAX (1u << 26)
 #define EVENT_WORDS (sizeof(struct engine_event) / sizeof(uint32_t))
+/* Of a thread that runs; each fails only where that wrote a whole round of segments meanwhile. */
+#define FETCH_TRIES 8
+
+/*
+ * ---- a thread's segments, as its engine says of them (abi/engine.h): it may write at the same
+ * time, and anything
+ */
+
+/* At a moment. */
+struct soft_segment {
+	uint32_t index;
+	uint64_t number, began, ended; /* ticks; ended 0: it is being filled */
+	uint64_t began_blocks;	       /* that the thread had written before */
+	uint32_t words;
+};
+
+/* No thread gets so far: such a number is forged. */
+#define SEGMENT_NUMBERS_MAX (UINT64_C(1) << 48)
+
+/*
+ * How many words were written: the words that are still 0 are the only sign of where the writer
+ * died.
+ */
+static size_t segment_written(const uint32_t *words, size_t room)
+{
+	size_t at = 0;
+
+	while (at < room && words[at]) {
+		size_t whole = words[at] < ENGINE_EVENT ? 1 : 1 + ENGINE_EVENT_WORDS(words[at]);
+
+		if (at + whole > room)
+			break;
+		at += whole;
+	}
+	return at;
+}
+
+static struct engine_segment *segment_of(const struct soft_reader *reader, uint32_t slot,
+					 uint32_t index)
+{
+	return &soft_channel_slot(reader->channel, slot)->segments[index];
+}
+
+/* What it says of itself now. 0: it has nothing, or that. */
+static int segment_look(const struct soft_reader *reader, uint32_t slot, uint32_t index,
+			struct soft_segment *taken)
+{
+	const struct engine_segment *segment = segment_of(reader, slot, index);
+	uint64_t most = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+
+	taken->index = index;
+	taken->number = __atomic_load_n(&segment->number, __ATOMIC_ACQUIRE);
+	taken->words = __atomic_load_n(&segment->words, __ATOMIC_ACQUIRE);
+	taken->began = __atomic_load_n(&segment->began_ticks, __ATOMIC_RELAXED);
+	taken->ended = __atomic_load_n(&segment->ended_ticks, __ATOMIC_RELAXED);
+	taken->began_blocks = __atomic_load_n(&segment->began_blocks, __ATOMIC_RELAXED);
+	if (taken->words > most)
+		taken->words = (uint32_t)most;
+	if (!taken->words)
+		taken->ended = 0;
+	return taken->number && taken->number < SEGMENT_NUMBERS_MAX;
+}
+
+/* The one with the least number of `from` to `to`. 0: none is there. */
+static int segment_next(const struct soft_reader *reader, uint32_t slot, uint64_t from, uint64_t to,
+			struct soft_segment *taken)
+{
+	struct soft_segment looked;
+	int found = 0;
+
+	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++) {
+		if (!segment_look(reader, slot, i, &looked) || looked.number < from ||
+		    looked.number > to || (found && looked.number >= taken->number))
+			continue;
+		*taken = looked;
+		found = 1;
+	}
+	return found;
+}
+
+/* The one of that number. 0: it is not there. */
+static int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t number,
+			struct soft_segment *taken)
+{
+	uint32_t segments = reader->channel->sizes.segments;
+
+	/* most likely where the numbers go round */
+	for (uint32_t i = 0; i < segments; i++)
+		if (segment_look(reader, slot, (uint32_t)((number - 1 + i) % segments), taken) &&
+		    taken->number == number)
+			return 1;
+	return 0;
+}
+
+/* It is given back, cleared: so it will be known how far it is filled, should its writer die. */
+static void segment_release(const struct soft_reader *reader, uint32_t slot,
+			    const struct soft_segment *taken)
+{
+	uint64_t bytes = (taken->words + UINT64_C(1)) * sizeof(uint32_t);
+	uint64_t most = reader->channel->sizes.segment_bytes;
+
+	/*
+	 * The words, and one that a signal came behind; all others are 0. To clear those would give
+	 * memory to pages that no one wrote.
+	 */
+	memset(soft_channel_words(reader->channel, slot, taken->index), 0,
+	       bytes < most ? bytes : most);
+	soft_channel_give_segment(reader->channel, slot, taken->index, taken->number);
+}
+
+static int copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken,
+		size_t count, uint32_t *to)
+{
+	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
+	struct soft_segment after;
+
+	memcpy(to, words, count * sizeof(*words));
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return segment_look(reader, slot, taken->index, &after) && after.number == taken->number &&
+	       after.words == taken->words && after.began == taken->began &&
+	       (!taken->words || __atomic_load_n(words, __ATOMIC_ACQUIRE));
+}
+
+/*
+ * Into reader->words. 0: it was overwritten meanwhile. Where it was full, the mark at its head goes
+ * first.
+ */
+static int segment_copy(const struct soft_reader *reader, uint32_t slot,
+			const struct soft_segment *taken)
+{
+	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words), count = taken->words;
+	uint32_t *to = reader->first->words;
+
+	/* to read pages that no one wrote would give them memory */
+	if (!count) {
+		count = segment_written(words, room);
+		if (count < room)
+			to[count] = 0;
+	}
+	return copy(reader, slot, taken, count, to);
+}
+
+/*
+ * How many words are there while the writer continues. The writer stores the head of an event last
+ * (ring_event()). So if an acquire load sees the head, all of the event is there. The writer may
+ * take back a TRAIL_EXEC at the end (thread_words_take_back()).
+ */
+static size_t written_now(const uint32_t *words, size_t room)
+{
+	size_t at = 0, whole;
+
+	for (; at < room; at += whole) {
+		uint32_t word = __atomic_load_n(&words[at], __ATOMIC_ACQUIRE);
+
+		whole = word < ENGINE_EVENT ? 1 : 1 + ENGINE_EVENT_WORDS(word);
+		if (!word || at + whole > room)
+			break;
+		if (word >= ENGINE_EVENT && ENGINE_EVENT_CLASS(word) == TRAIL_EXEC &&
+		    (at + whole == room || !__atomic_load_n(&words[at + whole], __ATOMIC_ACQUIRE)))
+			break;
+	}
+	return at;
+}
+
+/*
+ * Copy what is there while the writer continues, into `to`, of a segment's size. How many words;
+ * -EAGAIN: it changed meanwhile.
+ */
+static int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
+			    const struct soft_segment *taken, uint32_t *to)
+{
+	size_t count = taken->words;
+
+	if (!count)
+		count = written_now(soft_channel_words(reader->channel, slot, taken->index),
+				    reader->channel->sizes.segment_bytes / sizeof(*to));
+	return copy(reader, slot, taken, count, to) ? (int)count : -EAGAIN;
+}
+
+/* About so many blocks are in words that were copied. What the words mean is known. */
+static uint64_t segment_blocks_of(const struct soft_reader *reader, const uint32_t *words,
+				  size_t from, size_t room)
+{
+	uint64_t blocks = 0;
+	size_t at = from;
+
+	while (at < room && words[at]) {
+		uint32_t word = words[at];
+		const struct soft_path *path = word < ENGINE_EVENT
+						       ? soft_path_of(&reader->source.paths, word)
+						       : NULL;
+
+		blocks += path ? path->count : 0;
+		at += word < ENGINE_EVENT ? 1 : 1 + ENGINE_EVENT_WORDS(word);
+	}
+	return blocks;
+}
+
+/* The same of a segment, from that word on. */
+static uint64_t segment_blocks(const struct soft_reader *reader, uint32_t slot,
+			       const struct soft_segment *taken, size_t from)
+{
+	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words);
+
+	return segment_blocks_of(reader, words, from, taken->words ? taken->words : room);
+}
 
 /* The first error is kept, and returned. */
 static int reader_failed(struct soft_reader *reader, int err)
@@ -203,6 +229,31 @@ static int reader_failed(struct soft_reader *reader, int err)
 	if (err < 0 && !reader->first->error)
 		reader->first->error = err;
 	return reader->first->error;
+}
+
+/* Engines take the first that is free: where one was never taken, nor was any behind it. */
+uint32_t soft_reader_used(struct soft_reader *reader)
+{
+	uint32_t end = reader->channel ? reader->channel->sizes.slots : 0;
+	size_t room = reader->room;
+
+	for (; reader->used < end; reader->used++) {
+		const struct engine_slot *slot = soft_channel_slot(reader->channel, reader->used);
+
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == ENGINE_SLOT_FREE &&
+		    !__atomic_load_n(&slot->tid, __ATOMIC_RELAXED))
+			break;
+		if (reader->used < reader->room)
+			continue;
+		if (array_grow(&reader->threads, &reader->room, reader->used + 1,
+			       sizeof(*reader->threads))) {
+			reader_failed(reader, -ENOMEM);
+			break;
+		}
+		memset(reader->threads + room, 0, (reader->room - room) * sizeof(*reader->threads));
+		room = reader->room;
+	}
+	return reader->used;
 }
 
 /* ---- into the sink ---- */
@@ -314,6 +365,23 @@ static int reader_reach(struct soft_thread *thread, uint64_t number, uint64_t be
 	return 1;
 }
 
+/*
+ * The thread ran a path of that moment: no path is used when code that it is of has gone, so from
+ * here on the thread is in the later epoch. 0 or the sink's error.
+ */
+static int reader_moment(struct soft_reader *reader, struct soft_thread *thread, uint32_t moment)
+{
+	const struct module_epochs *epochs = reader->source.epochs;
+	struct trail_sink *sink = reader->source.sink;
+
+	thread->moment = moment > thread->moment ? moment : thread->moment;
+	thread->has_moment = 1;
+	return epochs && sink->calls->since
+		       ? sink->calls->since(sink, thread->trail,
+					    module_epochs_after(epochs, thread->moment))
+		       : 0;
+}
+
 /* A path's blocks, one by one. */
 static int put_blocks(struct soft_reader *reader, struct soft_thread *thread,
 		      const struct soft_path *path, uint64_t ns)
@@ -364,7 +432,7 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 			continue;
 		}
 		if (!thread->has_moment || path->moment > thread->moment)
-			err = soft_reader_moment(reader, thread, path->moment);
+			err = reader_moment(reader, thread, path->moment);
 		if (!err)
 			err = put_path(reader, thread, path, ns);
 		blocks += path->count;
@@ -718,6 +786,157 @@ static int reader_take_slot(struct soft_reader *reader, uint32_t number)
 	return had;
 }
 
+/* ---- a process that has ended, or has executed another program ---- */
+
+int soft_reader_init_child(struct soft_reader *reader, struct soft_reader *of, uint32_t first_id)
+{
+	*reader = (struct soft_reader){ .first = of->first };
+	if (!first_id)
+		return 0;
+	reader_paths(of);
+	return soft_paths_copy(&reader->source.paths, &of->source.paths, first_id);
+}
+
+/* Whether a slot has something. */
+static int has(const struct soft_reader *reader, uint32_t slot)
+{
+	uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, slot)->state,
+					 __ATOMIC_ACQUIRE);
+
+	return reader->threads[slot].is_begun || state == ENGINE_SLOT_LIVE ||
+	       state == ENGINE_SLOT_ENDED;
+}
+
+/* Whether a thread got the signal that `end` names, and had no handler for it. */
+static int is_killed(const struct soft_thread *thread, const struct trail_between *end)
+{
+	return thread->is_dying && thread->dying.values[0] == end->values[1];
+}
+
+/*
+ * A signal killed the process. Read all that its threads wrote: whether one of them got that
+ * signal.
+ */
+static int has_killed(struct soft_reader *reader, const struct trail_between *end)
+{
+	int killed = 0;
+
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
+		if (!has(reader, i) || reader_begin(reader, i))
+			continue;
+		reader_rest(reader, i);
+		killed |= is_killed(&reader->threads[i], end);
+	}
+	return killed;
+}
+
+int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	struct trail_between other;
+	int killed;
+
+	if (!reader->source.sink)
+		return reader->first->error;
+	soft_clock_look(&reader->first->clock);
+	reader_paths(reader);
+	killed = end_with && end_with->event == TRAIL_END && end_with->values[0] == TRAIL_KILLED &&
+		 has_killed(reader, end_with);
+	if (killed) {
+		other = *end_with;
+		other.values[0] = TRAIL_ENDED_WITH;
+	}
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++)
+		if (has(reader, i))
+			reader_finish(reader, i,
+				      killed && !is_killed(&reader->threads[i], end_with)
+					      ? &other
+					      : end_with);
+	soft_reader_drop_carried(reader, end_with);
+	return reader->first->error;
+}
+
+/* A trail that says no more than that it was not recorded. */
+static void begin_and_end(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
+	struct soft_source *source = &reader->source;
+	struct soft_thread thread = { 0 };
+
+	if (reader->first->error ||
+	    reader_failed(reader, source->sink->calls->thread_begin(
+					  source->sink, &source->carried, source->pid, source->comm,
+					  TRAIL_SOFT,
+					  reader_time(reader, &thread,
+						      soft_clock_latest(&reader->first->clock)))))
+		return;
+	source->carried_ns = thread.last_ns;
+	soft_reader_drop_carried(reader, end_with ? end_with : &gone);
+}
+
+int soft_reader_end(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	reader->first->killed_tid = 0;
+	soft_reader_finish(reader, end_with);
+	if (reader->source.sink && reader != reader->first && !reader->source.is_seen)
+		begin_and_end(reader, end_with);
+	return reader->first->error;
+}
+
+int soft_reader_executed(struct soft_reader *reader, pid_t former, pid_t tid, const char *comm)
+{
+	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	const struct trail_between left = { .event = TRAIL_EXEC };
+	const struct trail_between over = { .event = TRAIL_END, .values = { TRAIL_EXITED } };
+	struct soft_source *source = &reader->source;
+	struct soft_thread carried = { 0 };
+
+	soft_clock_look(&reader->first->clock);
+	reader_paths(reader);
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
+		if (!has(reader, i) || reader_begin(reader, i))
+			continue;
+		if ((pid_t)soft_channel_slot(reader->channel, i)->tid != former || carried.trail) {
+			reader_finish(reader, i, &over);
+			continue;
+		}
+		reader_rest(reader, i);
+		carried = reader->threads[i];
+		reader->threads[i] = (struct soft_thread){ 0 };
+	}
+	if (!carried.trail) {
+		reader_failed(reader,
+			      source->sink->calls->thread_begin(
+				      source->sink, &carried.trail, tid, comm, TRAIL_SOFT,
+				      reader_time(reader, &carried,
+						  soft_clock_latest(&reader->first->clock))));
+		reader_event(reader, &carried, &gap, carried.last_ns);
+	}
+	carried.has_left = 1; /* it has come to something */
+	reader_event(reader, &carried, &left, carried.last_ns);
+	source->is_seen = 1;
+	source->carried = carried.trail;
+	source->carried_ns = carried.last_ns;
+	soft_paths_renew(&source->paths);
+	memset(reader->threads, 0, reader->room * sizeof(*reader->threads));
+	reader->used = 0;
+	return reader->first->error;
+}
+
+void soft_reader_drop_carried(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	struct soft_source *source = &reader->source;
+	struct soft_thread thread = { .trail = source->carried, .last_ns = source->carried_ns };
+
+	source->carried = NULL;
+	if (!thread.trail)
+		return;
+	reader_event(reader, &thread, &gap, thread.last_ns);
+	reader_end(reader, &thread, end_with);
+	reader_failed(reader,
+		      source->sink->calls->thread_end(source->sink, thread.trail, thread.last_ns));
+}
+
 /* ---- all ---- */
 
 int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
@@ -728,31 +947,6 @@ int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 	reader->source.sink = sink;
 	reader->words = malloc(channel->sizes.segment_bytes);
 	return reader->words ? 0 : -ENOMEM;
-}
-
-/* Engines take the first that is free: where one was never taken, nor was any behind it. */
-uint32_t soft_reader_used(struct soft_reader *reader)
-{
-	uint32_t end = reader->channel ? reader->channel->sizes.slots : 0;
-	size_t room = reader->room;
-
-	for (; reader->used < end; reader->used++) {
-		const struct engine_slot *slot = soft_channel_slot(reader->channel, reader->used);
-
-		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == ENGINE_SLOT_FREE &&
-		    !__atomic_load_n(&slot->tid, __ATOMIC_RELAXED))
-			break;
-		if (reader->used < reader->room)
-			continue;
-		if (array_grow(&reader->threads, &reader->room, reader->used + 1,
-			       sizeof(*reader->threads))) {
-			reader_failed(reader, -ENOMEM);
-			break;
-		}
-		memset(reader->threads + room, 0, (reader->room - room) * sizeof(*reader->threads));
-		room = reader->room;
-	}
-	return reader->used;
 }
 
 int soft_reader_take(struct soft_reader *reader)
@@ -782,18 +976,7 @@ void soft_reader_release(struct soft_reader *reader)
 	reader->words = NULL;
 }
 
-/* Fetch what the threads of an engine have written by now, while they run. */
-
-/* Of a thread that runs; each fails only where that wrote a whole round of segments meanwhile. */
-#define FETCH_TRIES 8
-
-/* A segment that was copied. */
-struct copied {
-	uint64_t number;
-	uint64_t ended; /* of the time stamp counter; 0: it is being filled */
-	uint64_t began_blocks;
-	uint32_t words;
-};
+/* ---- what was written by now, while they run ---- */
 
 static uint64_t newest_of(const struct soft_reader *reader, uint32_t slot)
 {
@@ -806,23 +989,23 @@ static uint64_t newest_of(const struct soft_reader *reader, uint32_t slot)
 	return newest;
 }
 
+/* Of a copy, `words` is how many of them were there. */
 static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t number,
-		    struct copied *copied, uint32_t *to)
+		    struct soft_segment *copied, uint32_t *to)
 {
-	struct soft_segment taken;
 	int words = -EAGAIN;
 
-	if (segment_find(reader, slot, number, &taken))
-		words = segment_copy_now(reader, slot, &taken, to);
+	if (segment_find(reader, slot, number, copied))
+		words = segment_copy_now(reader, slot, copied, to);
 	if (words < 0)
 		return 0;
-	*copied = (struct copied){ number, taken.ended, taken.began_blocks, (uint32_t)words };
+	copied->words = (uint32_t)words;
 	return 1;
 }
 
 /* Put the part of a copied segment that was not put before. */
-static void put(struct soft_reader *reader, struct soft_thread *thread, const struct copied *copied,
-		const uint32_t *words)
+static void put(struct soft_reader *reader, struct soft_thread *thread,
+		const struct soft_segment *copied, const uint32_t *words)
 {
 	uint64_t ticks = copied->ended ? copied->ended : soft_clock_latest(&reader->first->clock);
 	uint32_t from = thread->part < copied->words ? thread->part : copied->words;
@@ -835,7 +1018,8 @@ static void put(struct soft_reader *reader, struct soft_thread *thread, const st
 
 /* Skip segments that are older than the wanted ones. */
 static void fetch_skip_older(const struct soft_reader *reader, struct soft_thread *thread,
-			     const struct copied *copied, uint32_t count, const uint32_t *words)
+			     const struct soft_segment *copied, uint32_t count,
+			     const uint32_t *words)
 {
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
 	uint64_t blocks = 0;
@@ -853,8 +1037,8 @@ static void fetch_skip_older(const struct soft_reader *reader, struct soft_threa
  * gap. How many. 0 where the thread has overwritten the newest meanwhile, as one can while this
  * process waits for a CPU.
  */
-static uint32_t copy_newest(const struct soft_reader *reader, uint32_t slot, struct copied *copied,
-			    uint32_t *words)
+static uint32_t copy_newest(const struct soft_reader *reader, uint32_t slot,
+			    struct soft_segment *copied, uint32_t *words)
 {
 	const struct soft_sizes *sizes = &reader->channel->sizes;
 	size_t room = sizes->segment_bytes / sizeof(uint32_t);
@@ -881,7 +1065,7 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 	const struct soft_sizes *sizes = &reader->channel->sizes;
 	struct soft_thread *thread = &reader->threads[slot];
 	size_t room = sizes->segment_bytes / sizeof(uint32_t);
-	struct copied copied[ENGINE_SEGMENTS_MAX];
+	struct soft_segment copied[ENGINE_SEGMENTS_MAX];
 	uint32_t count = 0;
 	int is_gap;
 	uint32_t *words = malloc(sizes->segments * sizes->segment_bytes);
@@ -913,7 +1097,7 @@ static void fetch_drained(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint64_t newest = newest_of(reader, slot);
-	struct copied copied;
+	struct soft_segment copied;
 
 	/* `newest` is the target's number: it has so many at most */
 	for (uint32_t i = 0; i < reader->channel->sizes.segments && thread->next <= newest &&

@@ -2,6 +2,7 @@
 #include "record/trail/soft/wire.h"
 
 #include "base/array.h"
+#include "trace/packet_walk.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -50,9 +51,138 @@ struct wire_thread {
 	uint32_t origin;
 };
 
+#define KEPT_BYTES (64u << 10)
 #define TAKES_MAX 16
 #define RUN_WAITS 1 /* of deliver(): there is no room for all of it now */
 #define MESSAGE_MAX (sizeof(struct wire_head) + sizeof(struct control_module) + WIRE_TEXT_MAX)
+
+/* ---- the numbers of blocks and paths ---- */
+
+/* Chunks never move, so pointers into them stay valid. */
+struct wire_chunk {
+	struct wire_chunk *next;
+	size_t used;
+	_Alignas(16) uint8_t space[KEPT_BYTES];
+};
+
+/* The wire's number: 1: it had one before; 0: it is new; -ENOMEM. */
+static int wire_told_number(struct wire_told *reported, uint32_t number, uint32_t *wires)
+{
+	size_t before = reported->room;
+	int had;
+
+	if (array_grow(&reported->list, &reported->room, number + (size_t)1,
+		       sizeof(*reported->list)))
+		return -ENOMEM;
+	memset(reported->list + before, 0, (reported->room - before) * sizeof(*reported->list));
+	had = reported->list[number] != 0;
+	if (!had)
+		reported->list[number] = ++reported->count;
+	*wires = reported->list[number] - 1;
+	return had;
+}
+
+static void wire_told_release(struct wire_told *reported)
+{
+	free(reported->list);
+	*reported = (struct wire_told){ 0 };
+}
+
+/* `bytes` is KEPT_BYTES at most. */
+static void *keep(struct wire_numbers *numbers, size_t bytes)
+{
+	struct wire_chunk *chunk = numbers->chunks;
+	void *kept;
+
+	bytes = (bytes + 7) & ~(size_t)7;
+	if (!chunk || chunk->used + bytes > KEPT_BYTES) {
+		chunk = malloc(sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		chunk->next = numbers->chunks;
+		chunk->used = 0;
+		numbers->chunks = chunk;
+	}
+	kept = chunk->space + chunk->used;
+	chunk->used += bytes;
+	return kept;
+}
+
+/* 0; -ENOMEM; -EPROTO where it is not the number that is to come next. `code` may be NULL. */
+static int wire_numbers_add(struct wire_numbers *numbers, uint32_t number,
+			    const struct trail_entry *entry, const uint8_t *code)
+{
+	uint8_t *kept = NULL;
+
+	if (number != numbers->block_count)
+		return -EPROTO;
+	if (array_grow(&numbers->blocks, &numbers->block_room, number + (size_t)1,
+		       sizeof(*numbers->blocks)))
+		return -ENOMEM;
+	if (code) {
+		kept = keep(numbers, entry->bytes);
+		if (!kept)
+			return -ENOMEM;
+		memcpy(kept, code, entry->bytes);
+	}
+	numbers->blocks[numbers->block_count++] = (struct trail_source_block){ *entry, kept };
+	return 0;
+}
+
+/*
+ * A path of blocks of these numbers, `count` in `list`, which is aligned to nothing. Likewise;
+ * -EPROTO for blocks that are not there.
+ */
+static int wire_numbers_path(struct wire_numbers *numbers, uint32_t number, const uint8_t *list,
+			     size_t count)
+{
+	struct trail_source_block *blocks;
+	uint64_t instructions = 0;
+
+	if (number != numbers->path_count || !count || count > WIRE_PATH_BLOCKS_MAX)
+		return -EPROTO;
+	if (array_grow(&numbers->paths, &numbers->path_room, number + (size_t)1,
+		       sizeof(*numbers->paths)))
+		return -ENOMEM;
+	blocks = keep(numbers, count * sizeof(*blocks));
+	if (!blocks)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t block = load_u32(list + 4 * i);
+
+		if (block >= numbers->block_count)
+			return -EPROTO;
+		blocks[i] = numbers->blocks[block];
+		instructions += blocks[i].entry.instructions;
+	}
+	numbers->paths[numbers->path_count++] = (struct wire_path){ blocks, (uint32_t)count,
+								    instructions };
+	return 0;
+}
+
+static void wire_numbers_release(struct wire_numbers *numbers)
+{
+	while (numbers->chunks) {
+		struct wire_chunk *next = numbers->chunks->next;
+
+		free(numbers->chunks);
+		numbers->chunks = next;
+	}
+	free(numbers->blocks);
+	free(numbers->paths);
+	*numbers = (struct wire_numbers){ 0 };
+}
+
+/* A path, or NULL: the number is unused. */
+static const struct wire_path *path_of(const struct wire_out *out,
+				       const struct wire_thread_out *thread, uint32_t number)
+{
+	const struct wire_numbers *numbers = &out->processes[thread->process].numbers;
+
+	return number < numbers->path_count ? &numbers->paths[number] : NULL;
+}
+
+/* ---- where it comes out ---- */
 
 static int is_frozen(const struct wire_out *out)
 {
@@ -277,12 +407,6 @@ static int out_path(struct wire_out *out, const struct wire_head *head, const ui
 		return -EPROTO;
 	return wire_numbers_path(&out->processes[head->process].numbers, head->thread, body,
 				 head->bytes / sizeof(uint32_t));
-}
-
-static const struct wire_path *path_of(const struct wire_out *out,
-				       const struct wire_thread_out *thread, uint32_t number)
-{
-	return wire_path_of(&out->processes[thread->process].numbers, number);
 }
 
 /*
@@ -598,6 +722,8 @@ void wire_out_release(struct wire_out *out)
 	out->buffer = NULL;
 	out->thread_count = out->thread_room = 0;
 }
+
+/* ---- where it is put in ---- */
 
 struct sink_thread {
 	uint32_t number;

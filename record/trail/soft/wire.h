@@ -11,13 +11,43 @@
 #define RECORD_TRAIL_SOFT_WIRE_H
 
 #include "record/trail/sink.h"
-#include "record/trail/soft/wire_numbers.h"
+#include "record/trail/soft/wire.h"
 
 #include <stddef.h>
 #include <stdint.h>
+#include "trace/trail/addressed.h"
 
 #define WIRE_NOTE_MAX 1024
 #define WIRE_SOUGHT_MAX 8u
+#define WIRE_PATH_BLOCKS_MAX 1024u
+
+/*
+ * The numbers of blocks and paths that go over a wire. An origin's numbers
+ * (trace/trail/addressed.h) may be sparse: on the wire both have its own numbers, from 0 on in
+ * order of appearance.
+ */
+
+/* Where they are put in. Zeroed: none was yet. */
+struct wire_told {
+	uint32_t *list; /* by the origin's number: the wire's, and one; 0: it has none */
+	size_t room;
+	uint32_t count;
+};
+
+struct wire_path {
+	const struct trail_source_block *blocks;
+	uint32_t count;
+	uint64_t instructions;
+};
+
+/* The receiving end. Zeroed: no number is known. */
+struct wire_numbers {
+	struct trail_source_block *blocks; /* by number */
+	size_t block_count, block_room;
+	struct wire_path *paths; /* likewise */
+	size_t path_count, path_room;
+	struct wire_chunk *chunks;
+};
 
 struct wire_in;
 
