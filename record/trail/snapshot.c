@@ -2,7 +2,7 @@
 #include "record/trail/snapshot.h"
 
 #include "base/array.h"
-#include "record/trail/store_blocks.h"
+#include "record/trail/store.h"
 
 #include <errno.h>
 #include <stdlib.h>

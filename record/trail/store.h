@@ -24,12 +24,15 @@
 
 #include <stdint.h>
 #include <waymark/session.h>
+#include "abi/trail.h"
+#include <stddef.h>
 
 struct trail_store;
 struct store_thread;
 
 #define TRAIL_STORE_BYTES_MIN 32768u
 #define TRAIL_STORE_BYTES_MAX (UINT64_C(1) << 36)
+#define STORE_NO_EPOCH UINT32_MAX /* of a block whose epoch is unknown */
 
 struct trail_store_options {
 	uint64_t bytes; /* rounded down to whole pages */

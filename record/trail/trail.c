@@ -1,23 +1,34 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API of trails: open and close. waymark/trail.h documents its promises. */
+/* The public API of trails, but for its cursors. waymark/trail.h documents its promises. */
 #include "record/trail/trail.h"
 
 #include "base/notify.h"
+#include "target/claim/limits.h"
 #include "target/process/program.h"
 #include "target/process/target.h"
+#include "target/process/ticks.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
+#define PUMP_MS 20
+#define READ_MS 1000	/* that a call which reads waits for what is fetched */
+#define FULL_NS 2000000 /* between looks at a store that is full */
+/* A fetch at most so long ago is recent enough: one of a busy program takes about that long. */
+#define FRESH_NS 100000000
 #define BYTES_DEFAULT (4u << 20)
 #define LAST_BYTES_MAX (UINT64_C(256) << 20)
 #define WATERMARK_PERCENT 50
@@ -40,6 +51,549 @@ int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
 const char *wm_trail_detail(const struct wm_trail *trail)
 {
 	return trail ? trail->detail : open_detail;
+}
+
+/* ---- a call begins and ends ---- */
+
+/*
+ * A call begins: no cancellation, and the lock. 0, -EINVAL, -ECHILD, -EDEADLK, with nothing taken.
+ * `state` is for trail_leave().
+ */
+static int trail_enter(struct wm_trail *trail, int *state)
+{
+	int err;
+
+	if (!trail)
+		return -EINVAL;
+	if (trail->owner != getpid())
+		return -ECHILD;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
+	err = pthread_mutex_lock(&trail->lock);
+	if (err)
+		pthread_setcancelstate(*state, state);
+	return -err;
+}
+
+void trail_leave(struct wm_trail *trail, int state)
+{
+	pthread_mutex_unlock(&trail->lock);
+	pthread_setcancelstate(state, &state);
+}
+
+/* There are records that no call has seen, or the trail is over. */
+static void trail_fd_raise(struct wm_trail *trail)
+{
+	const uint64_t one = 1;
+
+	if (trail->fd >= 0 && !trail->is_raised)
+		trail->is_raised = write(trail->fd, &one, sizeof(one)) == sizeof(one);
+}
+
+void trail_fd_lower(struct wm_trail *trail)
+{
+	uint64_t count;
+
+	if (trail->is_raised && trail->state == WM_TRAIL_STATE_LIVE)
+		trail->is_raised = read(trail->fd, &count, sizeof(count)) != sizeof(count);
+}
+
+/*
+ * ---- memory, charged against RLIMIT_MEMLOCK, as the kernel does it, or a cap of the caller's
+ */
+
+static pthread_mutex_t cap_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t capped_bytes; /* of all trails with a cap */
+
+static int cap_take(struct wm_trail *trail)
+{
+	uint64_t cap = trail->options.cap_bytes, bytes = trail->options.bytes, used;
+
+	pthread_mutex_lock(&cap_lock);
+	used = capped_bytes;
+	if (used <= cap && bytes <= cap - used) {
+		capped_bytes += bytes;
+		trail->capped_bytes = bytes;
+	}
+	pthread_mutex_unlock(&cap_lock);
+	if (trail->capped_bytes)
+		return 0;
+	return trail_fail(trail, -WM_E_MEMORY_LIMIT,
+			  "%" PRIu64 " bytes asked for, cap_bytes allows %" PRIu64
+			  "; other trails have %" PRIu64,
+			  bytes, cap, used);
+}
+
+static void cap_give(struct wm_trail *trail)
+{
+	pthread_mutex_lock(&cap_lock);
+	capped_bytes -= trail->capped_bytes;
+	trail->capped_bytes = 0;
+	pthread_mutex_unlock(&cap_lock);
+}
+
+/* Locked memory, in the ledger; and whether the administrator's limits allow it. */
+static int claim_take(struct wm_trail *trail)
+{
+	char words[TRAIL_DETAIL_BYTES] = "";
+	uint64_t id;
+	int err = ledger_new(&trail->ledger);
+
+	if (!err)
+		err = claim_locked_bytes(trail->ledger, trail->options.bytes, "trail", &id,
+					 (struct detail){ words, sizeof(words) });
+	if (!err)
+		ledger_confirm(trail->ledger, &id, 1);
+	return err ? trail_fail(trail, err, "%s", words) : 0;
+}
+
+static void claim_give(struct wm_trail *trail)
+{
+	ledger_free(trail->ledger);
+	trail->ledger = NULL;
+}
+
+/* Why mlock(2) said no: its limit, or that there is no memory. */
+static int refused(struct wm_trail *trail, int err)
+{
+	uint64_t bytes = trail->options.bytes;
+	uint64_t locked = (uint64_t)target_status_number(getpid(), "VmLck") * 1024;
+	struct rlimit limit = { 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	if (err != -EPERM && (limit.rlim_cur == RLIM_INFINITY || locked + bytes <= limit.rlim_cur))
+		return trail_fail(trail, -ENOMEM, "%" PRIu64 " bytes of memory", bytes);
+	return trail_fail(trail, -WM_E_MEMORY_LIMIT,
+			  "%" PRIu64 " bytes asked for, RLIMIT_MEMLOCK allows %" PRIu64 "; %" PRIu64
+			  " are in use",
+			  bytes, (uint64_t)limit.rlim_cur, locked);
+}
+
+/* Called under the lock, in the thread that puts the record. */
+static void reached(void *data)
+{
+	struct wm_trail *trail = data;
+	if (trail->options.policy == WM_POLICY_NOTIFY)
+		notify_send(trail->options.notify_fd, trail->options.notify_signal);
+}
+
+/* The store, within the limit that the options name. */
+static int trail_memory_take(struct wm_trail *trail)
+{
+	struct trail_store_options options = {
+		.bytes = trail->options.bytes,
+		.policy = trail->options.policy,
+		.watermark_bytes = trail->options.bytes / 100 * trail->options.watermark_percent,
+		.reached = reached,
+		.data = trail,
+		.is_locked = !trail->options.cap_bytes,
+	};
+	int err = trail->options.cap_bytes ? cap_take(trail) : claim_take(trail);
+
+	if (err) {
+		claim_give(trail);
+		return err;
+	}
+	err = trail_store_open(&trail->store, &options);
+	if (!err)
+		return 0;
+	claim_give(trail);
+	if (options.is_locked)
+		return refused(trail, err);
+	cap_give(trail);
+	return trail_fail(trail, err, "%" PRIu64 " bytes of memory", trail->options.bytes);
+}
+
+static void trail_memory_give(struct wm_trail *trail)
+{
+	trail_store_close(trail->store);
+	trail->store = NULL;
+	cap_give(trail);
+	claim_give(trail);
+}
+
+/*
+ * ---- the sink between tracer and store: it takes the lock and leaves out what was not requested;
+ * where that would leave blocks that can't follow each other, it puts a gap (abi/trail.h)
+ */
+
+static struct wm_trail *trail_of(struct trail_sink *sink)
+{
+	return (struct wm_trail *)((char *)sink - offsetof(struct wm_trail, sink));
+}
+
+static struct trail_sink *begin(struct wm_trail *trail)
+{
+	pthread_mutex_lock(&trail->lock);
+	return trail_store_sink(trail->store);
+}
+
+static int end(struct wm_trail *trail, int result)
+{
+	pthread_mutex_unlock(&trail->lock);
+	return result;
+}
+
+/* The same, with a record more. */
+static int end_record(struct wm_trail *trail, int result)
+{
+	trail_fd_raise(trail);
+	return end(trail, result);
+}
+
+static int sink_begin(struct trail_sink *sink, pid_t pid)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, to->calls->begin(to, pid));
+}
+
+static int sink_module(struct trail_sink *sink, const struct control_module *module,
+		       const char *path)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail_store_process(trail->store, trail->tracer.wire.pid);
+	return end(trail, to->calls->module(to, module, path));
+}
+
+static int sink_thread_begin(struct trail_sink *sink, struct sink_thread **thread, pid_t tid,
+			     const char *comm, enum trail_origin origin, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail_store_process(trail->store, trail->tracer.wire.pid);
+	return end(trail, to->calls->thread_begin(to, thread, tid, comm, origin, ticks));
+}
+
+static int sink_thread_name(struct trail_sink *sink, struct sink_thread *thread, const char *comm)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, to->calls->thread_name(to, thread, comm));
+}
+
+static int sink_since(struct trail_sink *sink, struct sink_thread *thread, uint32_t from)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, to->calls->since(to, thread, from));
+}
+
+static int sink_block(struct trail_sink *sink, struct sink_thread *thread,
+		      const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail->last = thread;
+	trail->last_next = entry->start + entry->bytes;
+	return end_record(trail, to->calls->block(to, thread, entry, code, ticks));
+}
+
+static uint32_t flag_of(const struct trail_between *between)
+{
+	switch (between->event) {
+	case TRAIL_DEPART:
+	case TRAIL_ARRIVE:
+		return WM_TRAIL_FLAG_SWITCHES;
+	case TRAIL_SIGNAL: /* 0: an interrupt, which is part of the kernel's trail */
+		return between->values[0] ? WM_TRAIL_FLAG_SIGNALS : 0;
+	case TRAIL_SYSCALLED:
+		return WM_TRAIL_FLAG_SYSCALLS;
+	default:
+		return 0;
+	}
+}
+
+static int sink_event(struct trail_sink *sink, struct sink_thread *thread,
+		      const struct trail_between *between, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+	uint32_t flag = flag_of(between);
+	struct trail_between gap = { .event = TRAIL_GAP,
+				     .at = between->at,
+				     .left = between->left,
+				     .values = { TRAIL_GAP_KERNEL } };
+	int is_straight = trail->last == thread && between->at == trail->last_next &&
+			  between->event != TRAIL_SIGNAL && !between->left;
+
+	if (between->event == TRAIL_VALUE) /* the library's events have none */
+		return end(trail, 0);
+	if (!flag || trail->options.flags & flag)
+		return end_record(trail, to->calls->event(to, thread, between, ticks));
+	if (is_straight)
+		return end(trail, 0);
+	if (between->event == TRAIL_SIGNAL && between->values[1])
+		gap.at = between->values[1];
+	return end_record(trail, to->calls->event(to, thread, &gap, ticks));
+}
+
+static int sink_thread_end(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	trail->last = NULL;
+	return end_record(trail, to->calls->thread_end(to, thread, ticks));
+}
+
+static int sink_is_full(struct trail_sink *sink)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, !trail->must_end && to->calls->is_full(to));
+}
+
+static const struct trail_sink_calls calls = {
+	.begin = sink_begin,
+	.module = sink_module,
+	.thread_begin = sink_thread_begin,
+	.thread_name = sink_thread_name,
+	.since = sink_since,
+	.block = sink_block,
+	.event = sink_event,
+	.thread_end = sink_thread_end,
+	.is_full = sink_is_full,
+};
+
+/* What children did goes where it goes of the first process. */
+static int on_child(void *data, const struct sink_process *process, struct trail_sink **out)
+{
+	(void)process;
+	*out = ((struct tracer *)data)->wire.to;
+	return 0;
+}
+
+/* ---- the thread that takes what the tracer sends ---- */
+
+/* So long from now on, for pthread_cond_timedwait() of trail->changed. */
+static struct timespec time_after(uint64_t ns)
+{
+	uint64_t until_ns = ticks_monotonic_ns() + ns;
+
+	return (struct timespec){ (time_t)(until_ns / 1000000000), (long)(until_ns % 1000000000) };
+}
+
+/* Until something has changed, or that time, without one: for as long as it takes. */
+static int changed_await(struct wm_trail *trail, int has_end, const struct timespec *until)
+{
+	return has_end ? pthread_cond_timedwait(&trail->changed, &trail->lock, until)
+		       : pthread_cond_wait(&trail->changed, &trail->lock);
+}
+
+/* Whether there is room; waits a little where there is not. */
+static int await_room(struct wm_trail *trail)
+{
+	struct timespec until = time_after(FULL_NS);
+
+	if (!sink_is_full(&trail->sink))
+		return 1;
+	pthread_mutex_lock(&trail->lock);
+	pthread_cond_broadcast(&trail->changed); /* pairs with is_stuck() in fetch() */
+	changed_await(trail, 1, &until);
+	pthread_mutex_unlock(&trail->lock);
+	return 0;
+}
+
+/* What other threads' calls want and wait for. Whether the trail is to end. */
+static int calls_serve(struct wm_trail *trail)
+{
+	uint64_t now_ns = ticks_monotonic_ns();
+	int must_end;
+
+	pthread_mutex_lock(&trail->lock);
+	if (trail->tracer.fetched != trail->fetch_done) {
+		trail->fetch_done = trail->tracer.fetched;
+		trail->fetched_ns = now_ns;
+		pthread_cond_broadcast(&trail->changed);
+	}
+	/* with WM_TRAIL_ORIGIN_SOFT nothing comes by itself: look for what a caller polls for */
+	if (trail->fd >= 0 && !trail->is_raised && trail->options.origin == WM_TRAIL_ORIGIN_SOFT &&
+	    trail->fetch_asked == trail->fetch_done && now_ns - trail->fetched_ns >= FRESH_NS &&
+	    tracer_fetch(&trail->tracer))
+		trail->fetch_asked++;
+	must_end = trail->must_end;
+	pthread_mutex_unlock(&trail->lock);
+	return must_end;
+}
+
+static void *run(void *data)
+{
+	struct wm_trail *trail = data;
+	struct pollfd ready = { .fd = trail->tracer.fd, .events = POLLIN };
+	int more = 1, err;
+
+	do {
+		if (!await_room(trail))
+			continue;
+		more = tracer_pump(&trail->tracer);
+		if (more > 0)
+			poll(&ready, 1, PUMP_MS);
+	} while (!calls_serve(trail) && more > 0);
+	/* no call uses the tracer from here on */
+	pthread_mutex_lock(&trail->lock);
+	trail->is_traced = 0;
+	pthread_mutex_unlock(&trail->lock);
+	err = tracer_stop(&trail->tracer);
+	pthread_mutex_lock(&trail->lock);
+	trail->unfollowed = trail->tracer.result.unfollowed;
+	trail->error = more < 0 ? more : err;
+	trail->state = trail->error ? WM_TRAIL_STATE_FAILED : WM_TRAIL_STATE_OVER;
+	trail_fd_raise(trail);
+	pthread_cond_broadcast(&trail->changed);
+	pthread_mutex_unlock(&trail->lock);
+	return NULL;
+}
+
+/* The tracer has begun: let it go, and take what it sends until it is over. 0 or -errno. */
+static int trail_thread_start(struct wm_trail *trail)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	trail->tracer.wire.on_child = on_child;
+	/* the thread stops the tracer at its end, for which it needs the lock */
+	pthread_mutex_lock(&trail->lock);
+	err = pthread_create(&trail->thread, NULL, run, trail);
+	trail->has_thread = !err;
+	if (!err)
+		tracer_go(&trail->tracer);
+	pthread_mutex_unlock(&trail->lock);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -err;
+}
+
+/* End it, and the tracer; what has not come is not wanted. */
+static void trail_thread_stop(struct wm_trail *trail)
+{
+	if (!trail->has_thread)
+		return;
+	pthread_mutex_lock(&trail->lock);
+	trail->must_end = 1;
+	if (trail->is_traced)
+		tracer_discard(&trail->tracer);
+	pthread_cond_broadcast(&trail->changed);
+	pthread_mutex_unlock(&trail->lock);
+	pthread_join(trail->thread, NULL);
+	trail->has_thread = 0;
+}
+
+/* ---- what was recorded until now ---- */
+
+static int is_stuck(const struct wm_trail *trail)
+{
+	return trail->options.policy == WM_POLICY_BLOCK && trail_store_is_full(trail->store);
+}
+
+/*
+ * A call has begun: fetch all that was recorded by now, and wait for that for up to `timeout_ms`;
+ * -1: for ever. `joins`: a fetch in progress will do, though it began earlier. 1: it is there; 0:
+ * not yet, or there is no room until the caller drains something.
+ */
+static int fetch(struct wm_trail *trail, int timeout_ms, int joins)
+{
+	struct timespec until = time_after((uint64_t)timeout_ms * 1000000);
+	uint32_t wanted;
+	int err = 0;
+
+	/* no tracer: the trail is ending, and all records come by themselves */
+	if (trail->state == WM_TRAIL_STATE_LIVE && trail->is_traced) {
+		if (is_stuck(trail))
+			return 0;
+		if (!joins || trail->fetch_asked == trail->fetch_done) {
+			if (!tracer_fetch(&trail->tracer))
+				return 0;
+			trail->fetch_asked++;
+		}
+	}
+	wanted = trail->fetch_asked;
+	while (trail->state == WM_TRAIL_STATE_LIVE && !err &&
+	       (!trail->is_traced || (int32_t)(trail->fetch_done - wanted) < 0) && !is_stuck(trail))
+		err = changed_await(trail, timeout_ms >= 0, &until);
+	return trail->state != WM_TRAIL_STATE_LIVE ||
+	       (trail->is_traced && (int32_t)(trail->fetch_done - wanted) >= 0);
+}
+
+int trail_enter_reading(struct wm_trail *trail, int *state)
+{
+	int err = trail_enter(trail, state);
+
+	/* other origins send their records all the time */
+	if (!err && trail->options.origin == WM_TRAIL_ORIGIN_SOFT &&
+	    ticks_monotonic_ns() - trail->fetched_ns >= FRESH_NS && !fetch(trail, READ_MS, 1))
+		trail->fetched_ns = ticks_monotonic_ns(); /* only one call waits for a slow fetch */
+	return err;
+}
+
+/* ---- trails that were read from a trace's folder ---- */
+
+static int read_all(struct recorded *recorded)
+{
+	int err = trails_read(&recorded->trails, recorded->reader);
+
+	if (err)
+		return err;
+	recorded->paths = calloc(recorded->trails.path_count + 1, sizeof(*recorded->paths));
+	if (!recorded->paths)
+		return -ENOMEM;
+	while (!err && recorded->count < recorded->trails.path_count) {
+		err = snapshot_path_init(&recorded->paths[recorded->count],
+					 &recorded->trails.paths[recorded->count]);
+		recorded->count++;
+	}
+	return err;
+}
+
+static int trail_recorded_open(struct wm_trail *trail, const char *dir)
+{
+	struct recorded *recorded = trail->recorded = calloc(1, sizeof(*recorded));
+	int err;
+
+	if (!recorded)
+		return -ENOMEM;
+	trail->state = WM_TRAIL_STATE_RECORDED;
+	err = trace_reader_open(&recorded->reader, dir);
+	if (!err)
+		err = read_all(recorded);
+	if (!err && !recorded->count)
+		err = -WM_E_NOT_RECORDED;
+	if (err)
+		return trail_fail(trail, err, "%s", dir);
+	trail->pid = (pid_t)recorded->trails.paths[0].stream->pid;
+	/* what could be read is there all the same */
+	if (recorded->reader->damages_ever)
+		trail_fail(trail, 0, "%s: %s", dir, recorded->reader->damages[0].what);
+	return 0;
+}
+
+static void trail_recorded_close(struct recorded *recorded)
+{
+	if (!recorded)
+		return;
+	for (size_t i = 0; i < recorded->count; i++)
+		snapshot_path_release(&recorded->paths[i]);
+	free(recorded->paths);
+	if (recorded->reader)
+		trails_release(&recorded->trails, recorded->reader);
+	trace_reader_close(recorded->reader);
+	free(recorded);
+}
+
+const struct path_index *trail_recorded_path(const struct wm_trail *trail, pid_t tid)
+{
+	for (size_t i = 0; i < trail->recorded->count; i++)
+		if (!tid || trail->recorded->paths[i].path->stream->tid == (uint32_t)tid)
+			return &trail->recorded->paths[i];
+	return NULL;
 }
 
 /* ---- options ---- */
@@ -180,7 +734,7 @@ static int trail_new(struct wm_trail **out)
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&trail->changed, &clock);
 	pthread_condattr_destroy(&clock);
-	trail_sink_init(trail);
+	trail->sink.calls = &calls;
 	return 0;
 }
 
@@ -388,45 +942,6 @@ int wm_trail_open_dir(struct wm_trail **out, const char *dir)
 
 /* ---- used ---- */
 
-int trail_enter(struct wm_trail *trail, int *state)
-{
-	int err;
-
-	if (!trail)
-		return -EINVAL;
-	if (trail->owner != getpid())
-		return -ECHILD;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
-	err = pthread_mutex_lock(&trail->lock);
-	if (err)
-		pthread_setcancelstate(*state, state);
-	return -err;
-}
-
-void trail_leave(struct wm_trail *trail, int state)
-{
-	pthread_mutex_unlock(&trail->lock);
-	pthread_setcancelstate(state, &state);
-}
-
-/* ---- the descriptor ---- */
-
-void trail_fd_raise(struct wm_trail *trail)
-{
-	const uint64_t one = 1;
-
-	if (trail->fd >= 0 && !trail->is_raised)
-		trail->is_raised = write(trail->fd, &one, sizeof(one)) == sizeof(one);
-}
-
-void trail_fd_lower(struct wm_trail *trail)
-{
-	uint64_t count;
-
-	if (trail->is_raised && trail->state == WM_TRAIL_STATE_LIVE)
-		trail->is_raised = read(trail->fd, &count, sizeof(count)) != sizeof(count);
-}
-
 int wm_trail_fd(struct wm_trail *trail)
 {
 	int state, result = trail_enter(trail, &state);
@@ -449,7 +964,7 @@ int wm_trail_flush(struct wm_trail *trail, int timeout_ms)
 
 	if (result)
 		return result;
-	result = trail_fetch(trail, timeout_ms);
+	result = fetch(trail, timeout_ms, 0);
 	if (result > 0)
 		trail_fd_lower(trail);
 	trail_leave(trail, state);
@@ -458,21 +973,294 @@ int wm_trail_flush(struct wm_trail *trail, int timeout_ms)
 
 int wm_trail_wait(struct wm_trail *trail, int timeout_ms)
 {
-	struct timespec until;
+	struct timespec until = time_after((uint64_t)timeout_ms * 1000000);
 	int state, err = trail_enter(trail, &state);
 
 	if (err)
 		return err;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += timeout_ms % 1000 * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	while (trail->state == WM_TRAIL_STATE_LIVE && !err && timeout_ms)
-		err = timeout_ms < 0
-			      ? pthread_cond_wait(&trail->changed, &trail->lock)
-			      : pthread_cond_timedwait(&trail->changed, &trail->lock, &until);
+		err = changed_await(trail, timeout_ms >= 0, &until);
 	err = trail->state != WM_TRAIL_STATE_LIVE;
 	trail_leave(trail, state);
 	return err;
+}
+
+struct store_thread *trail_thread_of(const struct wm_trail *trail, pid_t tid)
+{
+	struct store_thread *thread = NULL;
+
+	while ((thread = trail_store_thread(trail->store, thread)))
+		if (!tid || store_thread_tid(thread) == tid)
+			break;
+	return thread;
+}
+
+static int no_thread(struct wm_trail *trail, pid_t tid)
+{
+	return trail_fail(trail, -ESRCH, tid ? "tid %d: no such thread in the trail" : "no thread",
+			  (int)tid);
+}
+
+/* ---- status ---- */
+
+static void status_live(const struct wm_trail *trail, struct wm_trail_status *status)
+{
+	struct trail_store_status store;
+
+	trail_store_status(trail->store, &store);
+	status->origin = trail->options.origin;
+	status->threads = store.threads;
+	status->live = store.live;
+	status->bytes = store.bytes;
+	status->used_bytes = store.used_bytes;
+	status->branches = store.blocks;
+	status->events = store.events;
+	status->lost = store.lost_blocks + store.missing_blocks;
+	status->lost_events = store.lost_events;
+	status->lost_threads = store.lost_threads;
+}
+
+static void status_recorded(const struct wm_trail *trail, struct wm_trail_status *status)
+{
+	static const enum wm_trail_origin origins[] = { [TRAIL_STEP] = TRAIL_ORIGIN_ORACLE,
+							[TRAIL_PT] = WM_TRAIL_ORIGIN_PT,
+							[TRAIL_BTS] = WM_TRAIL_ORIGIN_BTS,
+							[TRAIL_SOFT] = WM_TRAIL_ORIGIN_SOFT };
+	const struct recorded *recorded = trail->recorded;
+
+	status->threads = (uint32_t)recorded->count;
+	for (size_t i = 0; i < recorded->count; i++) {
+		const struct path_index *index = &recorded->paths[i];
+		uint32_t origin = index->path->origin;
+
+		if (!i && origin < sizeof(origins) / sizeof(*origins))
+			status->origin = origins[origin];
+		status->branches += index->path->blocks;
+		status->events += index->records - index->path->blocks;
+	}
+}
+
+int wm_trail_status_get(struct wm_trail *trail, struct wm_trail_status *status)
+{
+	struct wm_trail_status made = { 0 };
+	int state, err = trail_enter_reading(trail, &state);
+
+	if (err)
+		return err;
+	if (!status || status->size < sizeof(status->size)) {
+		err = trail_fail(trail, -EINVAL, "status.size: %zu", status ? status->size : 0);
+	} else {
+		made.size = status->size < sizeof(made) ? status->size : sizeof(made);
+		made.state = trail->state;
+		made.error = trail->error;
+		made.pid = trail->pid;
+		made.read = trail->read;
+		made.unfollowed = trail->unfollowed;
+		if (trail->recorded)
+			status_recorded(trail, &made);
+		else
+			status_live(trail, &made);
+		memcpy(status, &made, made.size);
+	}
+	trail_leave(trail, state);
+	return err;
+}
+
+int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room)
+{
+	struct store_thread *thread = NULL;
+	int state, count = trail_enter_reading(trail, &state);
+
+	if (count)
+		return count;
+	if (!tids && room) {
+		count = trail_fail(trail, -EINVAL, "tids: NULL, with room for %zu", room);
+	} else if (trail->recorded) {
+		const struct recorded *recorded = trail->recorded;
+
+		for (; (size_t)count < recorded->count; count++)
+			if ((size_t)count < room)
+				tids[count] = (pid_t)recorded->paths[count].path->stream->tid;
+	} else {
+		for (; (thread = trail_store_thread(trail->store, thread)); count++)
+			if ((size_t)count < room)
+				tids[count] = store_thread_tid(thread);
+	}
+	trail_leave(trail, state);
+	return count;
+}
+
+/* ---- records ---- */
+
+int64_t wm_trail_records(struct wm_trail *trail, pid_t tid)
+{
+	int state, err = trail_enter_reading(trail, &state);
+	const struct store_thread *thread;
+	const struct path_index *path;
+	int64_t count;
+
+	if (err)
+		return err;
+	if (trail->recorded) {
+		path = trail_recorded_path(trail, tid);
+		count = path ? (int64_t)path->records : no_thread(trail, tid);
+	} else {
+		thread = trail_thread_of(trail, tid);
+		count = thread ? (int64_t)store_thread_records(thread) : no_thread(trail, tid);
+	}
+	trail_leave(trail, state);
+	return count;
+}
+
+/* A record of the store as branch_make() takes it. */
+static struct branch_item item_of(const struct store_record *record)
+{
+	return (struct branch_item){ .entry = record->entry,
+				     .code = record->code,
+				     .between = record->entry ? NULL : &record->between,
+				     .monotonic_ns = record->ticks };
+}
+
+struct branch_thread trail_thread_name(const struct wm_trail *trail,
+				       const struct store_thread *thread)
+{
+	pid_t pid = store_thread_pid(thread);
+
+	return (struct branch_thread){ pid ? pid : trail->pid, store_thread_tid(thread) };
+}
+
+static int get_live(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch)
+{
+	const struct store_thread *thread = trail_thread_of(trail, tid);
+	struct store_record records[3]; /* before, the one, after */
+	struct branch_item items[3];
+	int has_before, has_after;
+
+	if (!thread)
+		return no_thread(trail, tid);
+	if (!store_thread_record(trail->store, thread, index, &records[1]))
+		return 0;
+	has_before = store_thread_record(trail->store, thread, index + 1, &records[0]);
+	has_after = index && store_thread_record(trail->store, thread, index - 1, &records[2]);
+	for (int i = !has_before; i < 2 + has_after; i++)
+		items[i] = item_of(&records[i]);
+	if (!has_before && store_thread_taken(thread)) {
+		items[0] = (struct branch_item){ .entry = store_thread_taken(thread) };
+		has_before = 1;
+	}
+	branch_make(branch, has_before ? &items[0] : NULL, &items[1], has_after ? &items[2] : NULL,
+		    trail_thread_name(trail, thread));
+	return 1;
+}
+
+static int get_recorded(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch)
+{
+	const struct path_index *path = trail_recorded_path(trail, tid);
+	struct trail_cursor cursor;
+
+	if (!path)
+		return no_thread(trail, tid);
+	if (index >= path->records)
+		return 0;
+	snapshot_path_seek(path, path->records - index, &cursor);
+	snapshot_branch(&cursor,
+			(struct branch_thread){ (pid_t)path->path->stream->pid,
+						(pid_t)path->path->stream->tid },
+			branch);
+	return 1;
+}
+
+int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch)
+{
+	int state, result = trail_enter_reading(trail, &state);
+
+	if (result)
+		return result;
+	if (!branch || branch->size < sizeof(branch->size))
+		result = trail_fail(trail, -EINVAL, "branch.size: %zu", branch ? branch->size : 0);
+	else if (trail->recorded)
+		result = get_recorded(trail, tid, index, branch);
+	else
+		result = get_live(trail, tid, index, branch);
+	trail_leave(trail, state);
+	return result;
+}
+
+/* ---- forgotten ---- */
+
+static int is_read(struct wm_trail *trail, const char *what)
+{
+	return trail->recorded
+		       ? trail_fail(trail, -EINVAL,
+				    "%s: it was read from a trace; walk it with a cursor", what)
+		       : 0;
+}
+
+int wm_trail_clear(struct wm_trail *trail)
+{
+	int state, err = trail_enter(trail, &state);
+
+	if (err)
+		return err;
+	err = is_read(trail, "it can't be cleared");
+	if (!err) {
+		/* discard the records of the program's threads, too */
+		if (trail->options.origin == WM_TRAIL_ORIGIN_SOFT)
+			fetch(trail, READ_MS, 0);
+		trail_store_clear(trail->store);
+		trail_fd_lower(trail);
+		pthread_cond_broadcast(&trail->changed);
+	}
+	trail_leave(trail, state);
+	return err;
+}
+
+/* Take one and give it to the callback; *result is the callback's. 0: no record. */
+static int drain_one(struct wm_trail *trail, struct store_thread *thread,
+		     int (*branch)(const struct wm_branch *branch, void *data), void *data,
+		     int *result)
+{
+	uint64_t records = store_thread_records(thread);
+	const struct trail_entry *taken = store_thread_taken(thread);
+	struct trail_entry last = taken ? *taken : (struct trail_entry){ 0 };
+	struct branch_item before = { .entry = &last }, item, after;
+	struct wm_branch made = { .size = sizeof(made) };
+	struct store_record record, next;
+	struct branch_thread of = trail_thread_name(trail, thread);
+	int has_next = records > 1 && store_thread_record(trail->store, thread, records - 2, &next);
+
+	if (!store_thread_take(trail->store, thread, &record))
+		return 0;
+	item = item_of(&record);
+	if (has_next)
+		after = item_of(&next);
+	branch_make(&made, taken ? &before : NULL, &item, has_next ? &after : NULL, of);
+	trail->read++;
+	*result = branch(&made, data);
+	return 1;
+}
+
+int wm_trail_read(struct wm_trail *trail, int (*branch)(const struct wm_branch *branch, void *data),
+		  void *data)
+{
+	int state, result = trail_enter_reading(trail, &state);
+	struct store_thread *thread, *next;
+
+	if (result)
+		return result;
+	trail_fd_lower(trail);
+	result = is_read(trail, "it can't be read this way");
+	if (!result && !branch)
+		result = trail_fail(trail, -EINVAL, "branch: no callback");
+	thread = result ? NULL : trail_store_thread(trail->store, NULL);
+	for (; thread && !result; thread = next) {
+		next = trail_store_thread(trail->store, thread);
+		while (!result && drain_one(trail, thread, branch, data, &result))
+			;
+	}
+	if (result) /* the callback may have left some */
+		trail_fd_raise(trail);
+	pthread_cond_broadcast(&trail->changed);
+	trail_leave(trail, state);
+	return result;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* waymark/trail.h's own: a trail, live or read. For trail*.c and walk*.c alone. */
+/* waymark/trail.h's own: a trail, live or read. For trail.c and walk.c alone. */
 #ifndef RECORD_TRAIL_TRAIL_H
 #define RECORD_TRAIL_TRAIL_H
 
@@ -13,7 +13,6 @@
 #include <waymark/trail.h>
 
 #define TRAIL_DETAIL_BYTES 512
-#define READ_MS 1000 /* that a call which reads waits for what is fetched */
 
 struct ledger;
 
@@ -61,61 +60,27 @@ struct wm_trail {
 int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/*
- * A call begins: no cancellation, and the lock. 0, -EINVAL, -ECHILD, -EDEADLK, with nothing taken.
- * `state` is for trail_leave().
- */
-int trail_enter(struct wm_trail *trail, int *state);
-void trail_leave(struct wm_trail *trail, int state);
-
 /* wm_trail_launch() on another machine than this. */
 int trail_launch_on(struct wm_trail **out, char *const argv[],
 		    const struct wm_trail_options *options, const struct origin_machine *machine);
 
-/* ---- the thread, and the sink between tracer and store ---- */
-
-void trail_sink_init(struct wm_trail *trail);
-
-/* The tracer has begun: let it go, and take what it sends until it is over. 0 or -errno. */
-int trail_thread_start(struct wm_trail *trail);
-/* End it, and the tracer; what has not come is not wanted. */
-void trail_thread_stop(struct wm_trail *trail);
-
 /*
- * A call has begun: fetch all that was recorded by now, and wait for that for up to `timeout_ms`;
- * -1: for ever. 1: it is there; 0: not yet, or there is no room until the caller drains something.
+ * A call that reads begins: no cancellation, and the lock; with what was recorded by now, or little
+ * less. 0, -EINVAL, -ECHILD, -EDEADLK, with nothing taken. `state` is for trail_leave().
  */
-int trail_fetch(struct wm_trail *trail, int timeout_ms);
-
-/* trail_enter() of one that reads: with what was recorded by now, or little less. */
 int trail_enter_reading(struct wm_trail *trail, int *state);
+void trail_leave(struct wm_trail *trail, int state);
 
-/* ---- the descriptor that callers poll; under the lock ---- */
-
-/* There are records that no call has seen, or the trail is over. */
-void trail_fd_raise(struct wm_trail *trail);
-/* A call has what was there until now. It stays readable once the trail is over. */
+/* A call has what was there until now. The descriptor stays readable once the trail is over. */
 void trail_fd_lower(struct wm_trail *trail);
 
-/* ---- memory ---- */
-
-/* The store, within the limit that the options name. */
-int trail_memory_take(struct wm_trail *trail);
-void trail_memory_give(struct wm_trail *trail);
-
-/* ---- read from a folder ---- */
-
+/* Read from a folder. */
 struct recorded {
 	struct trace_reader *reader;
 	struct trails trails;
 	struct path_index *paths; /* of each thread, counted */
 	size_t count;
 };
-
-int trail_recorded_open(struct wm_trail *trail, const char *dir);
-void trail_recorded_close(struct recorded *recorded);
-
-/* ---- threads ---- */
 
 /*
  * The store's thread of that id, or the recorded path; tid 0: the first. NULL: not found. Under the
@@ -124,6 +89,6 @@ void trail_recorded_close(struct recorded *recorded);
 struct store_thread *trail_thread_of(const struct wm_trail *trail, pid_t tid);
 struct branch_thread trail_thread_name(const struct wm_trail *trail,
 				       const struct store_thread *thread);
-const struct path_index *recorded_path(const struct wm_trail *trail, pid_t tid);
+const struct path_index *trail_recorded_path(const struct wm_trail *trail, pid_t tid);
 
 #endif

@@ -353,7 +353,7 @@ static int cursor_fill(struct wm_trail_cursor *cursor, struct wm_trail *trail, p
 	int err = 0;
 
 	if (trail->recorded) {
-		cursor->index = recorded_path(trail, tid);
+		cursor->index = trail_recorded_path(trail, tid);
 		if (!cursor->index)
 			return trail_fail(trail, -ESRCH, "tid %d: no such thread in the trail",
 					  (int)tid);
