@@ -53,8 +53,8 @@ struct tracer_note {
 _Static_assert(sizeof(struct tracer_note) <= WIRE_NOTE_MAX, "it is sent as one");
 
 /*
- * ---- it must not be killed while it traces: the trail ends with it. So it raises its limits as far
- * as it may, and ends in time where it has nearly used up CPU time, whose end is SIGKILL.
+ * ---- it must not be killed while it traces: the trail ends with it. So it raises its limits as
+ * far as it may, and ends in time where it has nearly used up CPU time, whose end is SIGKILL.
  */
 
 static void raise_limits(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public API of trails, but for its cursors. waymark/trail.h documents its promises. */
+/* The public API of trails, without its cursors. waymark/trail.h documents its promises. */
 #include "record/trail/trail.h"
 
 #include "base/notify.h"

@@ -24,10 +24,10 @@
 #define POLL_NS 100000
 
 /*
- * ---- a tracee that is stopped, for example by SIGSTOP: it has to leave the engine, but none of its
- * threads runs. The tool traces all its threads for a moment, lets each run out of the engine, and
- * detaches before the thread's first native instruction. There the kernel stops the thread again.
- * The process's group stop lasts throughout, so its parent gets no further report.
+ * ---- a tracee that is stopped, for example by SIGSTOP: it has to leave the engine, but none of
+ * its threads runs. The tool traces all its threads for a moment, lets each run out of the engine,
+ * and detaches before the thread's first native instruction. There the kernel stops the thread
+ * again. The process's group stop lasts throughout, so its parent gets no further report.
  *
  * A thread of the tool does that and ends. The kernel then detaches what is still traced, whatever
  * failed; it does the same when the tool is killed. A thread that is still in the engine stops

@@ -14,9 +14,9 @@
 int soft_traced_look(struct soft_follow *follow, struct soft_process *tracer);
 
 /*
- * Have all threads of a process leave the engine, if it is stopped. 1: it was tried, or refused; 0: it was neither. `late_ns` is
- * what all that failed have taken, from 0 on. A hostile program can have any number fail, so from
- * three seconds on all are refused.
+ * Have all threads of a process leave the engine, if it is stopped. 1: it was tried, or refused; 0:
+ * it was neither. `late_ns` is what all that failed have taken, from 0 on. A hostile program can
+ * have any number fail, so from three seconds on all are refused.
  */
 int soft_traced_lead(const struct soft_channel *channel, pid_t pid, uint64_t *late_ns);
 
