@@ -250,12 +250,17 @@ fi
 departs() { "$waymark" dump --event switch:depart children 2>/dev/null | grep -c "sh-$child "; }
 more_departs() { [ "$(departs)" -gt "$1" ]; }
 if [ "$(id -u)" = 0 ]; then
-	"$waymark" record -o children -e switch -- sh -c '(while sleep 0.01; do :; done) & wait' >children.words 2>&1 &
+	"$waymark" record -o children -e switch -- sh -c '
+		(while sleep 0.01; do :; done) &
+		until [ -e go ]; do sleep 0.01; done
+		(while sleep 0.01; do :; done) &
+		echo $! >late && wait' >children.words 2>&1 &
 	recorder=$!
 	await [ -S children/.control ] || fail "children: no recorder listens: $(cat children.words)"
 	child_of "$recorder" sh
-	child_of "$child" sh
-	started+=("$child" "$recorder")
+	first=$child
+	child_of "$first" sh
+	started+=("$child" "$first" "$recorder")
 	await more_departs 0 || fail "no child is recorded"
 	control 0 children add sample:cpu-clock
 	await more_departs "$(departs)" || fail "the child is not recorded any more"
@@ -263,10 +268,26 @@ if [ "$(id -u)" = 0 ]; then
 	refused "another spec records the same event" children add sample:faults
 	await more_departs "$(departs)" || fail "the child is not recorded any more"
 	for spec in watch:alpha func:one 'marker:changed:*'; do refused "without an agent" children add "$spec"; done
+	for spec in switch sample:cpu-clock sample:page-faults; do control 0 children remove "$spec"; done
+	touch go
+	await [ -s late ]
+	control 0 children add switch
+	await more_departs "$(departs)" || fail "without events for a while: the child is not recorded any more"
+	kill -9 "$child"
+	child=$(cat late)
+	started+=("$child")
+	await more_departs "$(departs)" || fail "a child that came while there were no events is not recorded"
 	kill -TERM "$recorder"
 	wait "$recorder"
 	grep -q "lost none" children.words || fail "children: $(cat children.words)"
-	kill -9 "$child"
+	kill -9 "$child" "$first" 2>/dev/null # the recording may have ended with them
+	"$waymark" report --json children >report
+	python3 - <<-'PY' || fail "a change that was undone is not in the trace"
+		import json
+		changes = [(c["removed"] or "", c["added"] or "") for c in json.load(open("report"))["change"]]
+		at = changes.index(("", "sample:faults"))
+		assert changes[at + 1] == ("sample:faults", ""), changes
+	PY
 fi
 
 # ---- a recorder that is killed ----

@@ -11,6 +11,7 @@
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
 #include "target/claim/limits.h"
+#include "target/process/descendants.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 #include "trace/writer.h"
@@ -51,17 +52,47 @@ static void pid_add(struct kernel *kernel, pid_t pid)
 	kernel->pids[kernel->pid_count++] = pid;
 }
 
-/* Children had the events of those before by inheritance, and need no agent: so they are asked. */
-static void known_pids_add(struct kernel *kernel)
+/* Whether we may have events on it; *began: as target_start_time(). */
+static int is_open_to_us(pid_t pid, uint64_t *began)
 {
+	struct target target;
+
+	if (target_read(&target, pid) || target_has_ended(&target))
+		return 0;
+	*began = target.start_time;
+	return !geteuid() || target.uid == geteuid();
+}
+
+/*
+ * Children had the events of those before by inheritance, and need no agent: so they are asked.
+ * Where there were no events for a while, a number may be another process's by now, and others have
+ * come since. Room for the known ones is there already. 0 or -ENOMEM.
+ */
+static int children_add(const struct wm_session *session, struct kernel *kernel)
+{
+	uint64_t ago_ns = ticks_monotonic_ns() - session->started_ns, began;
+	uint64_t first = kernel_start_ticks() -
+			 ago_ns * (uint64_t)sysconf(_SC_CLK_TCK) / 1000000000u;
+	pid_t *found = NULL, *pids;
+	int count;
+
 	for (size_t i = 0; i < kernel->known.room; i++) {
 		const struct known_thread *thread = &kernel->known.all[i];
-		struct target target;
 
-		if (thread->tid && !thread->has_ended && !target_read(&target, thread->pid) &&
-		    !target_has_ended(&target) && (!geteuid() || target.uid == geteuid()))
+		if (thread->tid && !thread->has_ended && is_open_to_us(thread->pid, &began) &&
+		    (!kernel->ended_ticks || began <= kernel->ended_ticks))
 			pid_add(kernel, thread->pid);
 	}
+	count = descendants_glance(kernel->pids, kernel->pid_count, &found);
+	pids = count > 0 ? reallocarray(kernel->pids, kernel->pid_count + (size_t)count,
+					sizeof(*pids))
+			 : NULL;
+	kernel->pids = pids ? pids : kernel->pids;
+	for (int i = 0; i < count && pids; i++)
+		if (is_open_to_us(found[i], &began) && began >= first)
+			pid_add(kernel, found[i]);
+	free(found);
+	return count > 0 && !pids ? -ENOMEM : 0;
 }
 
 /* *claimants: so many of the pids are the session's own, and the others inherited their events. */
@@ -100,8 +131,9 @@ static int scope_find(struct wm_session *session, struct kernel *kernel, size_t 
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		pid_add(kernel, p->pid);
 	*claimants = kernel->pid_count;
-	if (options->follow != WM_FOLLOW_NONE)
-		known_pids_add(kernel);
+	if (kernel->is_changed && options->follow != WM_FOLLOW_NONE &&
+	    children_add(session, kernel))
+		return -ENOMEM;
 	return kernel->pid_count
 		       ? 0
 		       : session_fail(session, -WM_E_GONE, "no process is left to record");
@@ -566,7 +598,7 @@ static void end(struct wm_session *session)
  * Open the events over the session's processes, or its CPUs: all or none; begin. What `before`
  * knows of threads, losses and the kernel's addresses goes on; NULL: it is the first.
  */
-static int open_behind(struct wm_session *session, struct kernel *before)
+static int open_behind(struct wm_session *session, struct kernel *before, int is_changed)
 {
 	struct kernel *kernel = kernel_new(session->specs->count);
 	size_t claimants = 0;
@@ -576,7 +608,9 @@ static int open_behind(struct wm_session *session, struct kernel *before)
 	if (!kernel)
 		return -ENOMEM;
 	kernel->session = session;
+	kernel->is_changed = is_changed;
 	if (before) {
+		kernel->ended_ticks = before->ended_ticks;
 		kernel->known = before->known;
 		before->known = (struct known_threads){ 0 };
 		kernel->coverage = before->coverage;
@@ -598,11 +632,15 @@ static int open_behind(struct wm_session *session, struct kernel *before)
 		err = process_make(session, kernel);
 	if (!err)
 		err = events_declare(session, kernel);
-	if (err)
+	if (err) {
 		kernel_end(session);
-	else
-		begin(session);
-	return err;
+		return err;
+	}
+	if (kernel->ended_ticks) /* no record said which have ended since */
+		known_release(&kernel->known);
+	kernel->ended_ticks = 0;
+	begin(session);
+	return 0;
 }
 
 static int open_all(struct wm_session *session)
@@ -610,7 +648,7 @@ static int open_all(struct wm_session *session)
 	if (!is_wanted(session))
 		return 0;
 	release(session);
-	return open_behind(session, NULL);
+	return open_behind(session, NULL, 0);
 }
 
 static int owns(const struct spec *spec)
@@ -632,14 +670,14 @@ static int change(struct wm_session *session, const struct source_change *change
 		return err;
 	if (!is_wanted(session)) {
 		if (session->kernel)
-			known_release(&session->kernel->known);
+			session->kernel->ended_ticks = kernel_start_ticks();
 		return 0;
 	}
 	/* a child may end at any moment */
 	for (int left = OPENS_MAX; left; left--) {
 		struct kernel *before = session->kernel;
 
-		err = open_behind(session, before);
+		err = open_behind(session, before, 1);
 		kernel_free(before);
 		if (err != -WM_E_GONE)
 			break;

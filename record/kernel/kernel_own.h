@@ -82,7 +82,9 @@ struct kernel {
 	pid_t *pids;
 	size_t pid_count;
 	int is_begun;
-	uint64_t begun_ticks;				       /* as target_start_time() */
+	int is_changed; /* it began with a change of the running session's specs */
+	/* as target_start_time(); ended_ticks: since when no spec wanted events; 0: one does */
+	uint64_t begun_ticks, ended_ticks;
 	int has_joined, has_joined_sampler, has_joined_counts; /* by the last kernel_join() */
 	size_t claimed_before;
 	struct counter_claims *claimed; /* at the begin, and by each process that came later */

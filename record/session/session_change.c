@@ -120,20 +120,6 @@ static int change_sources(struct wm_session *session, struct source_change *chan
 	return err;
 }
 
-static void undo(struct wm_session *session, struct source_change *change, int was_armed)
-{
-	char detail[DETAIL_BYTES];
-
-	memcpy(detail, session->detail, sizeof(detail));
-	put_back(session->specs, change);
-	if (was_armed)
-		change_sources(session, change);
-	memcpy(session->detail, detail, sizeof(detail));
-	/* a watch that was armed has results, which are kept by its place */
-	for (size_t i = change->gone_count; i-- && !(was_armed && change->gone[i].watch);)
-		spec_drop(session->specs);
-}
-
 /* In the trace: from when on, and within what time processes had either. */
 static int keep(struct wm_session *session, const struct source_change *change, uint64_t begin_ns,
 		const char *const *add, size_t added)
@@ -153,7 +139,26 @@ static int keep(struct wm_session *session, const struct source_change *change, 
 					       .begin_ns = session_wall_ns(session, begin_ns),
 					       .gap_ns = ticks_monotonic_ns() - begin_ns,
 				       });
-	return err ? session_fail(session, err, "%s", session->dir) : 0;
+	return err;
+}
+
+/* was_armed: the trace is to have it, too, since hits may be missing in that time. */
+static void undo(struct wm_session *session, struct source_change *change, int was_armed,
+		 const char *const *remove, size_t remove_count)
+{
+	uint64_t begin_ns = ticks_monotonic_ns();
+	char detail[DETAIL_BYTES];
+
+	memcpy(detail, session->detail, sizeof(detail));
+	put_back(session->specs, change);
+	if (was_armed) {
+		change_sources(session, change);
+		keep(session, change, begin_ns, remove, remove_count);
+	}
+	memcpy(session->detail, detail, sizeof(detail));
+	/* a watch that was armed has results, which are kept by its place */
+	for (size_t i = change->gone_count; i-- && !(was_armed && change->gone[i].watch);)
+		spec_drop(session->specs);
 }
 
 int wm_session_change(struct wm_session *session, const char *const *add, size_t add_count,
@@ -162,8 +167,9 @@ int wm_session_change(struct wm_session *session, const char *const *add, size_t
 	struct session_call call SESSION_CALL = session_call_begin();
 	struct source_change change = { 0 };
 	uint64_t begin_ns;
-	int err = (add || !add_count) && (remove || !remove_count) ? session_call_refused(session)
-								   : -EINVAL;
+	int kept, err = (add || !add_count) && (remove || !remove_count)
+				? session_call_refused(session)
+				: -EINVAL;
 
 	if (err)
 		return err;
@@ -181,14 +187,15 @@ int wm_session_change(struct wm_session *session, const char *const *add, size_t
 	if (!err)
 		err = check_sources(session, &change);
 	if (err) {
-		undo(session, &change, 0);
+		undo(session, &change, 0, NULL, 0);
 	} else {
 		begin_ns = ticks_monotonic_ns();
 		err = change_sources(session, &change);
+		kept = keep(session, &change, begin_ns, add, add_count);
 		if (err)
-			undo(session, &change, 1);
-		else
-			err = keep(session, &change, begin_ns, add, add_count);
+			undo(session, &change, 1, remove, remove_count);
+		else if (kept)
+			err = session_fail(session, kept, "%s", session->dir);
 	}
 	session->in_step--;
 	for (size_t i = 0; i < change.gone_count; i++) {
