@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/session/adopt.h"
-#include "record/session/freezer.h"
 #include "record/session/messages.h"
 #include "record/session/patience.h"
 #include "record/session/poll.h"
@@ -64,9 +63,6 @@ static int is_halted_long(const struct process *process, struct halt *halt)
  * Whether the agent's thread has slept since process->silence began, for longer than it does at
  * work. With a child it may sleep longer. Also 0 if that is unknown: the tid is of another PID
  * namespace, or the kernel counts no times.
- *
- * If the freezer holds the process, the time starts again. One look at its end is enough: when the
- * freezer releases a thread, the thread runs for a moment, even if it sleeps again then.
  */
 static int is_silent_long(struct process *process)
 {
@@ -80,16 +76,11 @@ static int is_silent_long(struct process *process)
 		return 0;
 	state = target_thread_state(process->pid, tid);
 	if (!silence->since_ns || state != 'S' || times.ran_ns != silence->ran_ns)
-		*silence = (struct process_silence){ now_ns, times.ran_ns, 0 };
+		*silence = (struct process_silence){ now_ns, times.ran_ns };
 	slept_ns = now_ns - silence->since_ns;
-	if (slept_ns <= SILENT_WAIT_NS ||
-	    (slept_ns <= SILENT_PARENT_WAIT_NS &&
-	     (process->stoppers || target_has_child(process->pid, tid))))
-		return 0;
-	silence->is_frozen = freezer_holds(process->pid);
-	if (silence->is_frozen)
-		silence->since_ns = now_ns;
-	return !silence->is_frozen;
+	return slept_ns > SILENT_PARENT_WAIT_NS ||
+	       (slept_ns > SILENT_WAIT_NS &&
+		!(process->stoppers || target_has_child(process->pid, tid)));
 }
 
 static int wait_for(struct wm_session *session, struct process *process, int timeout_ms,
@@ -109,8 +100,7 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 			break;
 		session_step(session, 10);
 		patience_arming(session);
-		is_halted = must_move &&
-			    (is_halted_long(process, &halt) || process->silence.is_frozen);
+		is_halted = must_move && is_halted_long(process, &halt);
 		/* the same: read messages before giving up */
 		process->is_silent = !is_halted && is_silent_long(process) &&
 				     !messages_pump(session, process) &&
@@ -119,7 +109,6 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 			break;
 	}
 	session->in_step--;
-	is_halted |= process->silence.is_frozen;
 	process->silence = (struct process_silence){ 0 };
 	if (process->state == PROCESS_NEW || process_pending(process))
 		return is_halted ? -WM_E_STOPPED : -WM_E_AGENT_SILENT;

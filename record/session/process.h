@@ -88,7 +88,6 @@ struct process {
 	struct process_silence {
 		uint64_t since_ns; /* when the agent's thread began to sleep; 0: not looked at */
 		uint64_t ran_ns;   /* of that thread, at that time */
-		int is_frozen;	   /* at the last look, the freezer held it */
 	} silence;
 	int is_dropped;	      /* the session could not take a message of it, and reads no more */
 	int is_silent;	      /* the session gave it up, as its agent's thread slept */

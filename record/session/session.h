@@ -132,8 +132,8 @@ int session_step(struct wm_session *session, int timeout_ms);
 
 /*
  * Step until the process has answered all its requests. Returns 0; the first error that it
- * answered; -WM_E_AGENT_SILENT if no answer came for timeout_ms, or its agent slept for a second;
- * -WM_E_STOPPED if the freezer held it until then; or -WM_E_GONE.
+ * answered; -WM_E_AGENT_SILENT if no answer came for timeout_ms, or its agent slept for a second; or
+ * -WM_E_GONE.
  */
 int session_wait(struct wm_session *session, struct process *process, int timeout_ms);
 
