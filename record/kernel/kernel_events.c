@@ -6,7 +6,6 @@
 #include "record/kernel/kernel_own.h"
 #include "record/perf/cpus.h"
 #include "record/session/process.h"
-#include "record/session/process_trace.h"
 #include "record/session/sources.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"

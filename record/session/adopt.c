@@ -2,7 +2,6 @@
 #include "record/session/adopt.h"
 
 #include "record/probe/probes.h"
-#include "record/session/messages.h"
 #include "record/session/process.h"
 #include "record/spec/spec.h"
 #include "trace/writer.h"

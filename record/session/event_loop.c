@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/session/adopt.h"
-#include "record/session/messages.h"
 #include "record/session/patience.h"
-#include "record/session/poll.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"
 #include "record/session/unrecorded.h"

@@ -2,7 +2,6 @@
 #include "record/session/event_reader.h"
 
 #include "record/session/adopt.h"
-#include "record/session/messages.h"
 #include "trace/decode.h"
 
 #include <errno.h>

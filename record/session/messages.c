@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/session/messages.h"
-
 #include "record/drain/watermark.h"
 #include "record/session/adopt.h"
 #include "record/session/process.h"
-#include "record/session/process_trace.h"
 #include "record/session/sources.h"
 #include "record/session/stopper.h"
 #include "record/session/unrecorded.h"

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/session/messages.h"
-
 #include "record/probe/probes.h"
 #include "record/session/process.h"
 

@@ -5,10 +5,9 @@
  * those answers count. The epoll descriptor may still have closed files that a forked child holds
  * open. That costs time, but does no harm.
  */
-#include "record/session/poll.h"
-
 #include "record/session/process.h"
 #include "record/session/sources.h"
+#include "target/process/call.h"
 #include "target/process/pollable.h"
 
 #include <errno.h>
@@ -134,11 +133,6 @@ static int gather_all(struct wm_session *session)
 	return epoll;
 }
 
-void session_poll_gather(struct wm_session *session)
-{
-	gather_all(session);
-}
-
 /*
  * The epoll descriptor is ready, but nothing has come: it has a file that was closed here and that
  * a forked child holds open. A caller's event loop would spin. So make a new one.
@@ -211,4 +205,36 @@ void session_poll(struct wm_session *session, uint64_t wait_ns)
 		take_wake(session);
 	if (!ready)
 		drop_stale(session);
+}
+
+/* ---- the descriptor that a caller's event loop polls ---- */
+
+void session_pollable_update(struct wm_session *session)
+{
+	if (!session->pollable)
+		return;
+	/* without a process that has ended, which would stay readable */
+	gather_all(session);
+	pollable_take(session->pollable);
+	if (session_awaited(session))
+		session->is_end_told = 0;
+	pollable_tick(session->pollable, (session->running && !session->is_end_told) ||
+						 session->is_woken || session_has_unread(session));
+}
+
+int wm_session_fd(struct wm_session *session)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	int err = session_call_refused(session);
+
+	if (err)
+		return err;
+	if (!session->pollable) {
+		err = pollable_new(&session->pollable);
+		if (err)
+			return session_fail(session, err, "a descriptor to poll");
+		session->pollable_epoll = -1;
+		session_pollable_update(session);
+	}
+	return session->pollable->fd;
 }

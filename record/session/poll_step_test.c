@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The results of a step's wait, for processes that are socket pairs, and for children. */
-#include "record/session/poll.h"
 
 #include "record/session/process.h"
 #include "record/trail/live.h"

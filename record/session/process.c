@@ -2,6 +2,8 @@
 #include "record/session/process.h"
 
 #include "base/maps.h"
+#include "record/probe/probes.h"
+#include "record/session/life.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 #include "trace/schema.h"
@@ -19,6 +21,7 @@
 
 #define MODULES_MAX 4096
 #define EXECUTE_NS UINT64_C(2000000000) /* to wait for the agent of the executed program */
+#define PLACES_MAX 2			/* CONTROL_PLACE in flight, of up to 64 KiB each */
 
 int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid)
 {
@@ -195,4 +198,247 @@ void process_hang_up(struct process *process, int err)
 	if (!process->error && err != -WM_E_GONE)
 		process->error = err;
 	process_forget_requests(process);
+}
+
+/* ---- its store: whether it or its children still have it mapped ---- */
+
+static int maps_store(const struct process *process, pid_t pid, int otherwise)
+{
+	struct target target;
+	struct maps maps = { 0 };
+	int found = 0;
+
+	if (target_read(&target, pid))
+		return 0;
+	if (maps_read(&maps, target.live_tid))
+		found = otherwise;
+	for (size_t i = 0; i < maps.count && !found; i++)
+		found = maps.list[i].inode == process->store_inode && maps.list[i].shared &&
+			strstr(maps.list[i].path, "/memfd:");
+	maps_release(&maps);
+	return found;
+}
+
+int process_has_store(const struct process *process)
+{
+	return maps_store(process, process->pid, 0);
+}
+
+/*
+ * If a child's maps may not be read, assume that it has the store: else its events could be lost.
+ */
+static int child_has_store(pid_t pid, void *data)
+{
+	return maps_store(data, pid, 1);
+}
+
+int process_is_shared(struct process *process)
+{
+	return process->drain && drain_is_shared(process->drain, child_has_store, process);
+}
+
+/* ---- requests ---- */
+
+/*
+ * Requests are sent in order, a few at a time. The agent reads one after it has answered the one
+ * before. If both sides filled the socket at the same time, neither could continue.
+ */
+struct process_queued {
+	struct process_queued *next;
+	size_t bytes;
+	uint16_t type;
+	unsigned char body[];
+};
+
+/* A free element of `requests` for a request that may be sent now; -1: none. */
+static int free_place(const struct process *process, uint16_t type)
+{
+	int place = -1, places = 0;
+
+	for (int i = 0; i < REQUESTS_MAX; i++) {
+		if (!process->requests[i].serial)
+			place = i;
+		else
+			places += process->requests[i].type == CONTROL_PLACE;
+	}
+	return type == CONTROL_PLACE && places >= PLACES_MAX ? -1 : place;
+}
+
+static int send_at(struct process *process, int place, uint16_t type, const struct iovec *parts,
+		   int count)
+{
+	int serial = link_send(&process->link, type, parts, count);
+
+	if (serial < 0)
+		return serial;
+	process->requests[place].serial = (uint32_t)serial;
+	process->requests[place].type = type;
+	return 0;
+}
+
+static int enqueue(struct process *process, uint16_t type, const struct iovec *parts, int count)
+{
+	struct process_queued *queued;
+	size_t bytes = 0;
+
+	for (int i = 0; i < count; i++)
+		bytes += parts[i].iov_len;
+	queued = malloc(sizeof(*queued) + bytes);
+	if (!queued)
+		return -ENOMEM;
+	*queued = (struct process_queued){ .type = type };
+	for (int i = 0; i < count; i++) {
+		memcpy(queued->body + queued->bytes, parts[i].iov_base, parts[i].iov_len);
+		queued->bytes += parts[i].iov_len;
+	}
+	if (!process->queue)
+		process->queue_end = &process->queue;
+	*process->queue_end = queued;
+	process->queue_end = &queued->next;
+	return 0;
+}
+
+int process_request(struct process *process, uint16_t type, const struct iovec *parts, int count)
+{
+	int place = process->queue ? -1 : free_place(process, type);
+
+	if (process->link.fd < 0)
+		return -WM_E_GONE;
+	return place < 0 ? enqueue(process, type, parts, count)
+			 : send_at(process, place, type, parts, count);
+}
+
+unsigned int process_pending(const struct process *process)
+{
+	unsigned int pending = 0;
+
+	for (int i = 0; i < REQUESTS_MAX; i++)
+		pending += process->requests[i].serial != 0;
+	for (const struct process_queued *q = process->queue; q; q = q->next)
+		pending++;
+	return pending;
+}
+
+static void send_queued(struct process *process)
+{
+	while (process->queue) {
+		struct process_queued *first = process->queue;
+		struct iovec part = { first->body, first->bytes };
+		int place = free_place(process, first->type), err;
+
+		if (place < 0)
+			return;
+		err = send_at(process, place, first->type, &part, 1);
+		if (err && !process->error)
+			process->error = err;
+		process->queue = first->next;
+		free(first);
+	}
+}
+
+uint16_t process_answered(struct process *process, uint32_t serial)
+{
+	uint16_t type = 0;
+
+	for (int i = 0; serial && i < REQUESTS_MAX; i++) {
+		if (process->requests[i].serial != serial)
+			continue;
+		type = process->requests[i].type;
+		process->requests[i].serial = 0;
+	}
+	send_queued(process);
+	return type;
+}
+
+void process_drop_places(struct process *process)
+{
+	struct process_queued **at = &process->queue;
+
+	while (*at) {
+		struct process_queued *queued = *at;
+
+		if (queued->type == CONTROL_PLACE || queued->type == CONTROL_COMMIT) {
+			*at = queued->next;
+			free(queued);
+		} else {
+			at = &queued->next;
+		}
+	}
+	process->queue_end = at;
+}
+
+void process_forget_requests(struct process *process)
+{
+	memset(process->requests, 0, sizeof(process->requests));
+	while (process->queue) {
+		struct process_queued *next = process->queue->next;
+
+		free(process->queue);
+		process->queue = next;
+	}
+}
+
+/* ---- in the trace ---- */
+
+int process_trace_event(struct wm_session *session, const struct process *process,
+			const struct control_event *event, const char *text)
+{
+	const struct enumeration *names[CODE_FIELDS_MAX];
+
+	if (process->trace < 0 || !session->writer)
+		return 0;
+	enumerated_find(session->probes->plans, text, names);
+	return trace_event_add_named(session->writer, process->trace, event->id, event->types, text,
+				     names);
+}
+
+struct tracing {
+	struct wm_session *session;
+	struct process *process;
+};
+
+static int trace_one(const struct event *event, void *data)
+{
+	const struct tracing *to = data;
+	struct control_event head = { .id = event->id };
+
+	memcpy(head.types, event->types, sizeof(head.types));
+	return process_trace_event(to->session, to->process, &head, event->text);
+}
+
+int process_trace(struct wm_session *session, struct process *process)
+{
+	struct trace_process about = {
+		.pid = (uint32_t)process->pid,
+		.ppid = process->hello.ppid,
+		.start_time = process->hello.start_time,
+		.exe = process->exe,
+		.build_id_bytes = process->build_id_bytes,
+	};
+	char host[256] = "";
+
+	life_begin(session, process);
+	about.way = process->life.way;
+	about.begin_ns = process->life.begin_ns;
+	if (!session->writer || process->trace >= 0 || !process->drain)
+		return 0;
+	/* after the return above, which each packet takes */
+	about.uid = process->is_kernel ? 0 : (uid_t)target_status_number(process->pid, "Uid");
+	gethostname(host, sizeof(host) - 1);
+	about.hostname = host;
+	about.clock = drain_clock(process->drain);
+	about.ticks_hz = session_hz(session, about.clock);
+	memcpy(about.build_id, process->build_id, sizeof(about.build_id));
+	process->trace = trace_process_add(session->writer, &about);
+	if (process->trace < 0)
+		return process->trace;
+	for (size_t i = 0; i < process->module_count; i++) {
+		const struct process_module *module = &process->modules[i];
+		int err = trace_module_add(session->writer, process->trace, &module->about,
+					   module->path, module->ns);
+
+		if (err)
+			return err;
+	}
+	return event_list_each(process->events, trace_one, &(struct tracing){ session, process });
 }

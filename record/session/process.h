@@ -208,4 +208,21 @@ uint32_t process_tool_pid(const struct wm_session *session, const struct process
 /* Whether forked children of it may still write to its store. */
 int process_is_shared(struct process *process);
 
+/*
+ * Once the process's store is there: add the process, and what it has declared so far, to the
+ * trace, unless it is there already. Returns 0 or an error of the trace.
+ */
+int process_trace(struct wm_session *session, struct process *process);
+
+/* The process has declared an event: add it to the trace. Returns 0 or an error of the trace. */
+int process_trace_event(struct wm_session *session, const struct process *process,
+			const struct control_event *event, const char *text);
+
+/*
+ * Read and handle the agent's messages; of a process that is watched from outside, its hits.
+ * Returns how many there were. If the agent hangs up, the state changes, without an error. An
+ * invalid message ends the connection.
+ */
+int messages_pump(struct wm_session *session, struct process *process);
+
 #endif

@@ -7,6 +7,7 @@
 #ifndef RECORD_SESSION_SESSION_H
 #define RECORD_SESSION_SESSION_H
 
+#include "base/detail.h"
 #include "record/drain/drain.h"
 #include "target/process/ticks.h"
 #include "target/process/tool_socket.h"
@@ -107,6 +108,14 @@ struct ledger *session_ledger(struct wm_session *session);
 /* Add a spec to the list, if this machine can record it. Returns 0 or an error, with the detail. */
 int session_spec_add(struct wm_session *session, const char *spec);
 
+/*
+ * Check at a session's end: if an armed watch had no hit, repeat its trial, as a live migration may
+ * have moved us to a machine whose debug registers don't fire. Returns 0; -WM_E_BREAKPOINT_DEAD; or
+ * -WM_E_BREAKPOINT_UNTRIED, if the zero can't be confirmed. Keeps the error in
+ * watched_list.unproven.
+ */
+int session_use_zero(struct wm_session *session, struct detail detail);
+
 /* A time of CLOCK_MONOTONIC by the wall clock, with the same base as events. */
 static inline uint64_t session_wall_ns(const struct wm_session *session, uint64_t monotonic_ns)
 {
@@ -150,6 +159,14 @@ int session_pump_sources(struct wm_session *session);
  * marker matches yet; or an error, with the detail.
  */
 int session_wait_armed(struct wm_session *session, struct process *process);
+
+/*
+ * Wait until a process or a listener has something to read, for wait_ns at most. Sets their
+ * is_still and is_alive, so that the step needs no system call for those that have nothing: with
+ * many processes those calls took most of a step. wm_session_wake() and a signal end the wait and
+ * set is_woken.
+ */
+void session_poll(struct wm_session *session, uint64_t wait_ns);
 
 /* Have the caller's descriptor tick while there may be news that no descriptor reports. */
 void session_pollable_update(struct wm_session *session);

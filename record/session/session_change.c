@@ -6,7 +6,6 @@
  */
 #include "record/session/process.h"
 #include "record/session/sources.h"
-#include "record/session/use.h"
 #include "record/spec/spec.h"
 #include "target/process/call.h"
 #include "trace/writer.h"

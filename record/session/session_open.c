@@ -6,10 +6,8 @@
 #include "record/session/event_reader.h"
 #include "record/session/patience.h"
 #include "record/session/process.h"
-#include "record/session/process_trace.h"
 #include "record/session/sources.h"
 #include "record/session/unrecorded.h"
-#include "record/session/use.h"
 #include "record/spec/names.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
@@ -17,9 +15,11 @@
 #include "target/claim/ledger.h"
 #include "target/process/call.h"
 #include "target/process/pollable.h"
+#include "target/trial/trial.h"
 #include "trace/writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -33,6 +33,52 @@
 #define WATERMARK_PERCENT 50
 #define LEAVE_WAIT_MS 2000
 #define STEP_NS 1000000u
+
+struct ledger *session_ledger(struct wm_session *session)
+{
+	if (!session->ledger)
+		ledger_new(&session->ledger);
+	return session->ledger;
+}
+
+int session_fail(struct wm_session *session, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(session->detail, sizeof(session->detail), format, arguments);
+	va_end(arguments);
+	return error;
+}
+
+int session_call_refused(struct wm_session *session)
+{
+	if (!session)
+		return -EINVAL;
+	if (session->owner != getpid())
+		return -ECHILD;
+	return session->reading ? session_fail(session, -EDEADLK, "in a callback") : 0;
+}
+
+_Static_assert(WM_POLICY_CYCLIC - WM_POLICY_DISCARD == (int)STORE_CYCLIC &&
+		       WM_POLICY_BLOCK - WM_POLICY_DISCARD == (int)STORE_BLOCK &&
+		       WM_POLICY_NOTIFY - WM_POLICY_DISCARD == (int)STORE_NOTIFY,
+	       "the agent has the same policies in the same order, without a default");
+
+enum store_policy session_store_policy(const struct wm_session *session)
+{
+	return (enum store_policy)(session->options.policy - WM_POLICY_DISCARD);
+}
+
+uint64_t session_hz(const struct wm_session *session, uint32_t clock)
+{
+	return clock == STORE_CLOCK_TSC ? session->tsc_hz : 1000000000u;
+}
+
+const char *wm_session_detail(const struct wm_session *session)
+{
+	return session ? session->detail : "";
+}
 
 static void options_release(struct wm_session_options *options)
 {
@@ -165,6 +211,50 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	ticks_now(STORE_CLOCK_TSC, &new->began);
 	new->live->machine.engine = new->options.engine_path;
 	*session = new;
+	return 0;
+}
+
+static const enum trial of_watch[] = {
+	[WATCH_WRITE] = TRIAL_BREAKPOINT_WRITE,
+	[WATCH_READ_WRITE] = TRIAL_BREAKPOINT_ACCESS,
+	[WATCH_EXECUTE] = TRIAL_BREAKPOINT_EXECUTE,
+};
+
+/*
+ * Check before a spec is accepted: a watch needs debug registers that fire; markers and probes need
+ * code that can be changed while it runs. Returns 0; -WM_E_BREAKPOINT_DEAD or -WM_E_CODE_CHANGE,
+ * with the failed trial in detail.
+ */
+static int use_spec(const struct spec *spec, struct detail detail)
+{
+	if (spec->watch)
+		return trial_need(of_watch[spec->watch->kind], -WM_E_BREAKPOINT_DEAD, detail);
+	if (spec->glob || spec->request)
+		return trial_need(TRIAL_CODE_CHANGE, -WM_E_CODE_CHANGE, detail);
+	return 0;
+}
+
+int session_use_zero(struct wm_session *session, struct detail detail)
+{
+	struct trial_answer answer;
+	char text[512];
+
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct watched_spec *watched = watches_of(session->watched, i);
+		enum trial trial;
+
+		if (!watched || watched->counts.hits || !session->specs->all[i].watch)
+			continue;
+		trial = of_watch[session->specs->all[i].watch->kind];
+		trial_ask_again(trial, &answer);
+		if (answer.state == TRIAL_WORKS)
+			continue;
+		session->watched->unproven = answer.state == TRIAL_FAILS ? -WM_E_BREAKPOINT_DEAD
+									 : -WM_E_BREAKPOINT_UNTRIED;
+		trial_reason(trial, &answer, text, sizeof(text));
+		return detail_set(detail, session->watched->unproven, "%s: %s", watched->text,
+				  text);
+	}
 	return 0;
 }
 

@@ -3,7 +3,6 @@
 #include "record/session/process.h"
 #include "record/session/sources.h"
 #include "record/session/unrecorded.h"
-#include "record/session/use.h"
 #include "record/trail/live.h"
 #include "target/process/call.h"
 #include "trace/writer.h"
@@ -189,8 +188,8 @@ int wm_session_stop(struct wm_session *session)
 	if (session->writer)
 		note_length(session);
 	if (!first)
-		zero = use_zero(session,
-				(struct detail){ session->detail, sizeof(session->detail) });
+		zero = session_use_zero(session, (struct detail){ session->detail,
+								  sizeof(session->detail) });
 	if (session->writer) {
 		err = close_trace(session);
 		/* a trail's error has words of its own */

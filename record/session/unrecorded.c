@@ -6,7 +6,6 @@
 #include "target/process/agentpath.h"
 #include "target/process/descendants.h"
 #include "target/process/ticks.h"
-#include "record/session/messages.h"
 #include "record/session/process.h"
 #include "target/process/program.h"
 #include "record/session/sources.h"

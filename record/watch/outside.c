@@ -10,7 +10,6 @@
 #include "record/kernel/kernel_events.h"
 #include "record/perf/object.h"
 #include "record/session/process.h"
-#include "record/session/process_trace.h"
 #include "record/spec/spec.h"
 #include "record/watch/outside_code.h"
 #include "record/watch/watches.h"
