@@ -139,15 +139,6 @@ static int attach_once(struct wm_session *session, pid_t pid)
 	return err;
 }
 
-static int admit(struct wm_session *session, struct launch_options *launch)
-{
-	int err = 0;
-
-	FOR_SOURCES(source, admit)
-		err = err ? err : source->admit(session, launch);
-	return err;
-}
-
 /* Whether the administrator's limits allow the session's buffer. */
 static int check_limits(struct wm_session *session)
 {
@@ -186,9 +177,6 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	err = soft_leave_check(pid, (struct detail){ words, sizeof(words) });
 	if (err)
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
-	err = admit(session, NULL);
-	if (err)
-		return err;
 	err = attach_once(session, pid);
 	for (int again = 0; err == -WM_E_GONE && again < ATTACHES_MAX; again++) {
 		if (target_read(&target, pid) || target_has_ended(&target))
@@ -264,7 +252,7 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 }
 
 static int start(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
-		 const struct launch_options *options)
+		 struct launch_options *options)
 {
 	int err;
 
@@ -303,10 +291,6 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
-	options = (struct launch_options){ .prearm = session->options.prearm };
-	err = admit(session, &options);
-	if (err)
-		return err;
 	err = session_listen(session, getpid(), geteuid(), &listener);
 	if (!err)
 		err = agent_name(session, listener, agent);
@@ -317,8 +301,9 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	if (!more)
 		return -ENOMEM;
 	session->launched = more;
-	options.agent = agent;
-	options.tool = listener->path;
+	options = (struct launch_options){ .agent = agent,
+					   .tool = listener->path,
+					   .prearm = session->options.prearm };
 	err = start(session, &pid, program.path, argv, &options);
 	if (err)
 		return err;

@@ -8,6 +8,7 @@
 #include "record/spec/names.h"
 #include "record/spec/spec.h"
 #include "target/process/program.h"
+#include "target/process/target.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -255,6 +256,24 @@ static int obey(struct wm_session *session, struct process *process,
 	return 0;
 }
 
+/* Its connection is closed because of a message that we could not handle. */
+static void note_dropped(struct wm_session *session, struct process *process, int error)
+{
+	const char *program = process->exe;
+	struct target target;
+	char words[64];
+
+	process->is_dropped = error;
+	snprintf(words, sizeof(words), "process %d is not recorded to its end", (int)process->pid);
+	/* the pid may be of another process by now */
+	if (!program && (target_read(&target, process->pid) || !process_has_number(process)))
+		program = "a process that has ended";
+	else if (!program)
+		program = *target.exe ? target.exe : target.comm;
+	if (session->running || session->is_ending)
+		unrecorded_add(session, process->pid, program, error, words);
+}
+
 int messages_pump(struct wm_session *session, struct process *process)
 {
 	struct link_message message;
@@ -288,9 +307,7 @@ int messages_pump(struct wm_session *session, struct process *process)
 		process_hang_up(process, err);
 	/* the excepted messages carry the cause, which is reported elsewhere */
 	if (err < 0 && err != -WM_E_GONE && message.type != CONTROL_UNRECORDED &&
-	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL)) {
-		process->is_dropped = 1;
-		unrecorded_add_dropped(session, process, err);
-	}
+	    (message.type != CONTROL_DONE || err == -WM_E_PROTOCOL))
+		note_dropped(session, process, err);
 	return count;
 }

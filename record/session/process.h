@@ -89,9 +89,9 @@ struct process {
 		uint64_t since_ns; /* when the agent's thread began to sleep; 0: not looked at */
 		uint64_t ran_ns;   /* of that thread, at that time */
 	} silence;
-	int is_dropped;	      /* the session could not take a message of it, and reads no more */
-	int is_silent;	      /* the session gave it up, as its agent's thread slept */
-	uint64_t answered_ns; /* when the last answer came, CLOCK_MONOTONIC */
+	int is_dropped;		  /* the error of a message of it; the session reads no more */
+	int is_silent;		  /* the session gave it up, as its agent's thread slept */
+	uint64_t answered_ns;	  /* when the last answer came, CLOCK_MONOTONIC */
 	struct control_done done; /* the last answer */
 	int error;		  /* the first error that was answered, until a caller resets it */
 

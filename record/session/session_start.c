@@ -103,8 +103,6 @@ int wm_session_start(struct wm_session *session)
 	if (!session->specs->count)
 		return session_fail(session, -WM_E_SPEC, "no event was added");
 	err = check_scope(session);
-	FOR_SOURCES(source, prepare)
-		err = err ? err : source->prepare(session);
 	/* what a killed recorder takes with it */
 	if (!err && session->writer && session->options.policy == WM_POLICY_CYCLIC) {
 		err = trace_in_memory_add(session->writer, "events");

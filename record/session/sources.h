@@ -34,8 +34,7 @@ struct source {
 	int has_cpus;  /* it can record CPUs, without a process */
 
 	/* ---- the session starts, in this order ---- */
-	int (*prepare)(struct wm_session *session); /* nothing was touched yet */
-	int (*open)(struct wm_session *session);    /* no process was asked yet */
+	int (*open)(struct wm_session *session); /* no process was asked yet */
 	/*
 	 * Ask a process with an agent to arm; the caller waits for the answers of all. Also for a
 	 * process that comes later. -WM_E_NO_MARKER is no error yet.
@@ -59,15 +58,17 @@ struct source {
 	/* ---- a process enters ---- */
 	/*
 	 * Attach or launch without an agent: error 0, if no spec needs one; else why none can be
-	 * had. launch() returns the pid. Both return 1 and 0 for "not for me".
+	 * had. launch() returns the pid. Both return 1 and 0 for "not for me": with error 0 an
+	 * agent may enter then.
 	 */
 	int (*attach)(struct wm_session *session, pid_t pid, int error);
 	int (*launch)(struct wm_session *session, const char *path, char *const argv[], int error);
-	/* An agent is about to enter; `launch` NULL: a running process. */
-	int (*admit)(struct wm_session *session, struct launch_options *launch);
-	/* Start the program in another way. Returns its pid, 0 for "not for me", or an error. */
+	/*
+	 * Start a program that gets an agent in another way, and return its pid; 0: not for me,
+	 * only the options were completed; or an error.
+	 */
 	int (*start)(struct wm_session *session, const char *path, char *const argv[],
-		     const struct launch_options *launch);
+		     struct launch_options *launch);
 	/* It is there while the session runs; part(): the last one did not come after all. */
 	int (*enter)(struct wm_session *session, pid_t pid);
 	void (*part)(struct wm_session *session);
@@ -75,7 +76,7 @@ struct source {
 	/* ---- of each process ---- */
 	/* Whether attend() will let a new process run. */
 	int (*welcome)(struct wm_session *session, struct process *process);
-	/* In each step. An error ends the connection. */
+	/* In each step, also after a hang-up. An error ends the connection. */
 	int (*attend)(struct wm_session *session, struct process *process);
 	/* A message of its agent. 1: not for me; else 0 or an error that ends the connection. */
 	int (*message)(struct wm_session *session, struct process *process,
@@ -88,9 +89,7 @@ struct source {
 	int (*module_came)(struct wm_session *session, struct process *process,
 			   const struct control_module *module, const char *path);
 	int (*module_gone)(struct wm_session *session, struct process *process, uint64_t base);
-	void (*go)(struct process *process); /* It may run. */
-	/* The session can't record it any more. */
-	void (*lost)(struct wm_session *session, struct process *process, int why);
+	void (*go)(struct process *process);	 /* It may run. */
 	void (*forget)(struct process *process); /* It is being freed. */
 
 	/* ---- its specs change ---- */

@@ -332,24 +332,6 @@ void unrecorded_add_unreached(struct wm_session *session, const struct process *
 		entry->detail = strdup("its parent's agent was at work when it forked");
 }
 
-void unrecorded_add_dropped(struct wm_session *session, struct process *process, int error)
-{
-	const char *program = process->exe;
-	struct target target;
-	char words[64];
-
-	snprintf(words, sizeof(words), "process %d is not recorded to its end", (int)process->pid);
-	/* the pid may be of another process by now */
-	if (!program && (target_read(&target, process->pid) || !process_has_number(process)))
-		program = "a process that has ended";
-	else if (!program)
-		program = *target.exe ? target.exe : target.comm;
-	if (session->running || session->is_ending)
-		unrecorded_add(session, process->pid, program, error, words);
-	FOR_SOURCES(source, lost)
-		source->lost(session, process, error);
-}
-
 static void look_at(struct wm_session *session, pid_t pid)
 {
 	struct unrecorded_list *list = session->unrecorded;

@@ -50,12 +50,6 @@ void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, 
 		    const char *detail);
 
 /*
- * Add a process whose connection the session closed because of a message that it could not handle.
- * End its watches.
- */
-void unrecorded_add_dropped(struct wm_session *session, struct process *process, int error);
-
-/*
  * Add a process's forked children that neither shared its store nor reached us. Call it once, when
  * its store is finished.
  */

@@ -492,31 +492,20 @@ static void let_run(struct live_process *live)
 
 /* A program that the recorder runs from its start, so that the agent is loaded into it. */
 static int start(struct wm_session *session, const char *path, char *const argv[],
-		 const struct launch_options *options)
+		 struct launch_options *options)
 {
 	struct launch_environment environment;
-	int pid;
+	int pid = ready(session);
 
-	if (!live_launches(session))
-		return 0;
+	options->is_traced |= live_is_wanted(session);
+	if (pid || !live_launches(session))
+		return pid;
 	pid = launch_environment_make(&environment, options);
 	pid = pid ? pid : launch(session, path, argv, environment.list);
 	launch_environment_release(&environment);
 	if (pid > 0)
 		let_run(session->live->processes);
 	return pid;
-}
-
-static int admit(struct wm_session *session, struct launch_options *options)
-{
-	int err = ready(session);
-
-	if (options)
-		options->is_traced |= live_is_wanted(session);
-	if (err || options || !live_launches(session))
-		return err;
-	return session_fail(session, -WM_E_TRAIL_ASKED,
-			    "soft takes no running program together with markers or probes");
 }
 
 /* Whether we may trace the process, and its program is one that we can; if not, with words. */
@@ -544,11 +533,17 @@ static int attach(struct wm_session *session, pid_t pid, int error)
 	struct target target;
 	int err;
 
-	if (error || !is_all(session))
+	if (error)
 		return 1;
 	err = ready(session);
 	if (err)
 		return err;
+	if (!is_all(session))
+		return live_launches(session)
+			       ? session_fail(session, -WM_E_TRAIL_ASKED,
+					      "soft takes no running program together with "
+					      "markers or probes")
+			       : 1;
 	if (live_find(session->live, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
@@ -919,7 +914,7 @@ static int owns(const struct spec *spec)
 }
 
 /* Tell the trace's readers what a killed recorder takes with it. */
-static int prepare(struct wm_session *session)
+static int open_folder(struct wm_session *session)
 {
 	const struct trail_request *trail = spec_trail(session->specs);
 	int err = live_keep_ready(session);
@@ -933,7 +928,7 @@ static int prepare(struct wm_session *session)
 
 const struct source trail_source = {
 	.owns = owns,
-	.prepare = prepare,
+	.open = open_folder,
 	.arm = arm,
 	.begin = begin,
 	.pump = pump_all,
@@ -943,7 +938,6 @@ const struct source trail_source = {
 	.status = status_fill,
 	.attach = attach,
 	.launch = launch_alone,
-	.admit = admit,
 	.start = start,
 	.leave = live_stop,
 	.release = release_all,

@@ -206,7 +206,6 @@ const struct source watch_source = {
 	.module_came = module_came,
 	.module_gone = watching_module_gone,
 	.go = go,
-	.lost = watching_lost,
 	.forget = forget,
 	.quiet = quiet,
 	.results = results,
