@@ -40,6 +40,7 @@ static struct claim claim_of(uint64_t number)
 {
 	struct claim claim = fixture_claim((pid_t)(number & 0x3fffffff), number, number, "");
 
+	claim.scope = CLAIM_OF_CPU; /* a process of that number might have its own user's ledger */
 	claim.bytes = number * 5;
 	snprintf(claim.what, sizeof(claim.what), "watch:%lu.%0100lu", number, number);
 	return claim;

@@ -181,15 +181,14 @@ static int make(struct ledger_file *file, const char *dir, uid_t uid, struct led
 
 int ledger_file_make(struct ledger_file *file, const char *dir, uid_t uid, struct ledger_head *head)
 {
-	int other = uid != geteuid(), err = other ? owner_become(uid) : 0;
+	int err = owner_become(uid);
 
 	*file = (struct ledger_file){ .fd = -1 };
 	snprintf(file->path, sizeof(file->path), "%s", dir);
 	if (err)
 		return err;
 	err = make(file, dir, uid, head);
-	if (other)
-		owner_leave();
+	owner_leave();
 	if (err)
 		snprintf(file->path, sizeof(file->path), "%s", dir);
 	return err;
@@ -216,16 +215,13 @@ int ledger_file_write(const struct ledger_file *file, size_t slot, struct ledger
 
 void ledger_file_end(struct ledger_file *file, uid_t uid)
 {
-	int other = uid != geteuid();
-
 	if (file->fd < 0)
 		return;
 	at(LEDGER_REMOVING);
-	if (!other || !owner_become(uid)) {
+	if (!owner_become(uid)) {
 		if (!ledger_file_is_lost(file))
 			unlink(file->path);
-		if (other)
-			owner_leave();
+		owner_leave();
 	}
 	at(LEDGER_CLOSING);
 	ledger_file_leave(file);

@@ -63,7 +63,7 @@ static int make_in(int root, const char *dir, uid_t uid)
 {
 	const char *name = strrchr(dir, '/');
 	char parent[256];
-	int fd, err = 0;
+	int fd, err;
 
 	if (!name || name - dir >= (long)sizeof(parent))
 		return -ENAMETOOLONG;
@@ -71,12 +71,12 @@ static int make_in(int root, const char *dir, uid_t uid)
 	fd = open_in(root, parent, O_PATH | O_DIRECTORY);
 	if (fd < 0)
 		return fd;
-	if (uid != geteuid())
-		err = owner_become(uid);
-	if (!err && mkdirat(fd, name + 1, 0700))
-		err = errno == EEXIST ? 0 : -errno;
-	if (uid != geteuid())
+	err = owner_become(uid);
+	if (!err) {
+		if (mkdirat(fd, name + 1, 0700) && errno != EEXIST)
+			err = -errno;
 		owner_leave();
+	}
 	close(fd);
 	return err;
 }

@@ -6,11 +6,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static _Thread_local int was_dumpable;
+/* What the kernel takes away with either change (kernel/cred.c, commit_creds). */
+static _Thread_local int was_dumpable, death_signal;
 
 int owner_become(uid_t uid)
 {
 	was_dumpable = prctl(PR_GET_DUMPABLE) == 1;
+	prctl(PR_GET_PDEATHSIG, &death_signal);
 	setfsuid(uid);
 	/* it reports no failure; asked for an invalid user, it returns the present one */
 	if ((uid_t)setfsuid((uid_t)-1) == uid)
@@ -24,8 +26,8 @@ void owner_leave(void)
 	int saved = errno;
 
 	setfsuid(geteuid());
-	/* the kernel took that away with either change (kernel/cred.c, commit_creds) */
 	if (was_dumpable)
 		prctl(PR_SET_DUMPABLE, 1);
+	prctl(PR_SET_PDEATHSIG, death_signal);
 	errno = saved;
 }

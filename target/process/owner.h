@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 /*
- * This thread accesses files as that user from here on. 0, or -EPERM with nothing changed: we may
- * not. Each success needs owner_leave() in the same thread.
+ * This thread accesses files as that user, who may be us, from here on. 0, or -EPERM with nothing
+ * changed: we may not. Each success needs owner_leave() in the same thread.
  */
 int owner_become(uid_t uid);
 

@@ -50,12 +50,12 @@ static char *runtime_of(pid_t pid)
 int socket_place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 {
 	char *runtime = runtime_of(pid);
-	int err = uid == geteuid() ? 0 : owner_become(uid);
+	int err = owner_become(uid);
 
-	if (!err)
+	if (!err) {
 		err = socketdir_find(uid, runtime, dir);
-	if (uid != geteuid())
 		owner_leave();
+	}
 	free(runtime);
 	return err;
 }
@@ -66,14 +66,13 @@ int socket_place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 	int err = uid == geteuid() && pid == getpid() ? socket_place_own(dir)
 						      : socket_place_of(pid, uid, dir);
 
-	if (!err || (uid != geteuid() && owner_become(uid)))
+	if (!err || owner_become(uid))
 		return err;
 	if (!socketdir_make_private(uid, private)) {
 		strcpy(dir, private);
 		err = 0;
 	}
-	if (uid != geteuid())
-		owner_leave();
+	owner_leave();
 	return err;
 }
 

@@ -62,7 +62,9 @@ Test(place, another_users_folder_is_theirs, .init = begin, .fini = end)
 {
 	char dir[SOCKETDIR_BYTES];
 	struct stat made;
+	int signal = 0;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	umask(0177);
 	cr_assert_eq(socket_place_of(theirs, NOBODY, dir), 0);
 	cr_assert_str_eq(dir, folder);
@@ -73,6 +75,8 @@ Test(place, another_users_folder_is_theirs, .init = begin, .fini = end)
 	cr_assert_eq(socket_place_of(theirs, NOBODY, dir), 0, "it is there already");
 	cr_assert_eq(setfsuid((uid_t)-1), 0, "we are ourselves again");
 	cr_assert_eq(prctl(PR_GET_DUMPABLE), 1);
+	prctl(PR_GET_PDEATHSIG, &signal);
+	cr_assert_eq(signal, SIGKILL);
 }
 
 Test(place, a_link_in_its_place_is_not_followed, .init = begin, .fini = end)

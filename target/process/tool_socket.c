@@ -51,8 +51,7 @@ static int name_socket(struct listener *listener, const char *dir)
  */
 static int name_new_socket(struct listener *listener, const char *dir)
 {
-	int is_other = listener->uid != geteuid();
-	int err = is_other ? owner_become(listener->uid) : 0;
+	int err = owner_become(listener->uid);
 
 	if (err)
 		return err;
@@ -60,8 +59,7 @@ static int name_new_socket(struct listener *listener, const char *dir)
 	err = -EADDRINUSE;
 	for (int i = 0; err == -EADDRINUSE && i < NAMES_MAX; i++)
 		err = name_socket(listener, dir);
-	if (is_other)
-		owner_leave();
+	owner_leave();
 	return err;
 }
 
