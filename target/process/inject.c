@@ -4,7 +4,7 @@
  *
  *   1. refuse    what can't work, by looking at /proc alone (target.c)
  *   2. borrow    one program thread: it maps memory, makes part of it executable, and clones a
- *                raw thread (remote_thread.c, scratch.c)
+ *                raw thread (remote_thread.c, scratch_map())
  *   3. raw       the raw thread has a thread control block that Waymark made: enough to call
  *                pthread_create(), nothing more; then it exits (arch/loader.h)
  *   4. load      the proper thread calls dlopen() on the agent, starts it, and ends
@@ -20,12 +20,13 @@
  */
 #include "target/process/inject.h"
 
+#include "arch/loader.h"
 #include "base/elf.h"
 #include "base/lack.h"
+#include "base/socketdir.h"
 #include "target/process/glibc.h"
-#include "target/process/inject_calls.h"
 #include "target/process/reach.h"
-#include "target/process/scratch.h"
+#include "target/process/remote_thread.h"
 #include "target/process/target.h"
 #include "target/process/thread_search.h"
 #include "target/process/thread_status.h"
@@ -35,18 +36,390 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/kcmp.h>
+#include <linux/memfd.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define STACK_WORDS_MAX 8192u /* a deeper one is not looked through */
 #define CALLER_WORDS 64	      /* of a stack, for return addresses into the allocator */
+
+/*
+ * The memory that an injection has in the process: made by two calls of a borrowed thread, filled
+ * from outside, removed by a third. Its parts, in this order, each whole pages:
+ *
+ *	code     readable and executable once filled: the borrowed thread's, then the loader's
+ *	data     struct loader_data (arch/loader.h)
+ *	stack    of the raw thread
+ *	dtv      its table of thread-local blocks
+ *	tls      static thread-local memory, up to the thread control block and past it
+ */
+
+struct scratch {
+	uint64_t start, bytes; /* start 0: absent */
+	uint64_t loader;       /* the loader's code */
+	uint64_t data, stack_end, dtv, dtv_entries, tcb;
+};
+
+#define PAGE_BYTES UINT64_C(4096)
+#define STACK_BYTES (128 * UINT64_C(1024))
+/*
+ * Of thread-local blocks that modules may yet have: a table that is too small would be grown by
+ * free().
+ */
+#define DTV_SPARE 1024
+/* struct pthread of glibc, with room to spare (2.34: 2,304 bytes). */
+#define PTHREAD_BYTES (2 * PAGE_BYTES)
+#define LOADER_AT 1024 /* in the code page, behind the borrowed thread's code */
+#define AGENT_STACK_BYTES (256 * UINT64_C(1024))
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+static void layout(struct scratch *scratch, const struct glibc *glibc)
+{
+	uint64_t at = PAGE_BYTES;
+
+	scratch->loader = LOADER_AT;
+	scratch->data = at;
+	at += pages(sizeof(struct loader_data)) + STACK_BYTES;
+	scratch->stack_end = at;
+	scratch->dtv = at;
+	scratch->dtv_entries = glibc->modules + DTV_SPARE;
+	at += pages((scratch->dtv_entries + 2) * 16) + pages(glibc->tls_bytes);
+	scratch->tcb = at;
+	scratch->bytes = at + PTHREAD_BYTES;
+}
+
+static int remote_map(struct scratch *scratch, struct remote_thread *remote, struct detail detail)
+{
+	const uint64_t map[6] = { 0,
+				  scratch->bytes,
+				  PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  (uint64_t)-1,
+				  0 };
+	long result;
+	int err = remote_thread_syscall(remote, SYS_mmap, map, &result);
+
+	if (err)
+		return err;
+	if (result < 0 && result > -4096)
+		return detail_set(detail, -WM_E_INJECT, "the process can't map %llu KiB: %s",
+				  (unsigned long long)scratch->bytes / 1024,
+				  strerror((int)-result));
+	scratch->start = (uint64_t)result;
+	scratch->loader += scratch->start;
+	scratch->data += scratch->start;
+	scratch->stack_end += scratch->start;
+	scratch->dtv += scratch->start;
+	scratch->tcb += scratch->start;
+	return 0;
+}
+
+static int code_write(const struct scratch *scratch, const struct remote_thread *remote)
+{
+	unsigned char code[PAGE_BYTES];
+	size_t bytes = (size_t)(loader_code_end - loader_code);
+	size_t jump = LOADER_AT + (size_t)(loader_restore_jump - loader_code);
+	int32_t distance = (int32_t)remote_restore_offset() - (int32_t)(jump + 4);
+
+	if (remote_code_bytes() > LOADER_AT || LOADER_AT + bytes > sizeof(code))
+		return -E2BIG;
+	memset(code, 0, sizeof(code));
+	remote_code_fill(code, &remote->saved, remote->mask);
+	memcpy(code + LOADER_AT, loader_code, bytes);
+	memcpy(code + jump, &distance, sizeof(distance));
+	return remote_thread_write(remote, scratch->start, code, sizeof(code));
+}
+
+/*
+ * The raw thread's control block: what libc asks of it before its thread-local memory is set up is
+ * that it points to itself, has the process's guards and its own number (which the kernel writes).
+ */
+static int tcb_write(const struct scratch *scratch, const struct remote_thread *remote,
+		     uint64_t model)
+{
+	uint64_t dtv = scratch->dtv + 16;
+	const uint32_t yes = 1;
+	unsigned char guard[8];
+	int err = remote_thread_write(remote, scratch->dtv, &scratch->dtv_entries,
+				      sizeof(uint64_t));
+
+	for (int i = 0; i < 2 && !err; i++)
+		err = remote_thread_write(remote, scratch->tcb + loader_tcb.self[i], &scratch->tcb,
+					  sizeof(uint64_t));
+	if (!err)
+		err = remote_thread_write(remote, scratch->tcb + loader_tcb.dtv, &dtv, sizeof(dtv));
+	if (!err)
+		err = remote_thread_write(remote, scratch->tcb + loader_tcb.multiple_threads, &yes,
+					  sizeof(yes));
+	for (int i = 0; i < 3 && !err; i++) {
+		err = remote_thread_read(remote, model + loader_tcb.alike[i][0], guard,
+					 loader_tcb.alike[i][1]);
+		if (!err)
+			err = remote_thread_write(remote, scratch->tcb + loader_tcb.alike[i][0],
+						  guard, loader_tcb.alike[i][1]);
+	}
+	return err;
+}
+
+/*
+ * Under PR_SET_MDWE what could be written never becomes executable. There the page is mapped as
+ * code, and written as a debugger writes it.
+ */
+static int code_protect(const struct scratch *scratch, struct remote_thread *remote,
+			struct detail detail)
+{
+	const uint64_t protect[6] = { scratch->start, PAGE_BYTES, PROT_READ | PROT_EXEC };
+	const uint64_t map[6] = { scratch->start,	 PAGE_BYTES,
+				  PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				  (uint64_t)-1,		 0 };
+	long result;
+	int err = remote_thread_syscall(remote, SYS_mprotect, protect, &result);
+
+	if (err || !result)
+		return err;
+	err = remote_thread_syscall(remote, SYS_mmap, map, &result);
+	if (!err && (uint64_t)result == scratch->start)
+		err = code_write(scratch, remote);
+	else if (!err)
+		err = detail_set(detail, -WM_E_INJECT, "the process may not execute new memory: %s",
+				 strerror((int)-result));
+	return err;
+}
+
+/* Unmap it. 0 or an error: it stays. */
+static int scratch_unmap(struct scratch *scratch, struct remote_thread *remote)
+{
+	const uint64_t unmap[6] = { scratch->start, scratch->bytes };
+	long result;
+	int err;
+
+	if (!scratch->start)
+		return 0;
+	err = remote_thread_syscall(remote, SYS_munmap, unmap, &result);
+	if (err || result)
+		return err ? err : (int)result;
+	scratch->start = 0;
+	return 0;
+}
+
+/*
+ * Map and fill it: with `data`, which has all but the addresses in here; tid_offset is where a
+ * thread control block keeps the thread's number. 0; -WM_E_INJECT, with words; -ESRCH and the like
+ * when the loan failed.
+ */
+static int scratch_map(struct scratch *scratch, struct remote_thread *remote,
+		       const struct glibc *glibc, uint64_t tid_offset, struct loader_data *data,
+		       struct detail detail)
+{
+	int err;
+
+	*scratch = (struct scratch){ 0 };
+	layout(scratch, glibc);
+	err = remote_map(scratch, remote, detail);
+	if (err)
+		return err;
+	data->tcb = scratch->tcb;
+	data->tid_at = scratch->tcb + tid_offset;
+	data->stack_bytes = AGENT_STACK_BYTES + pages(glibc->tls_bytes);
+	err = code_write(scratch, remote);
+	if (!err)
+		err = remote_thread_write(remote, scratch->data, data, sizeof(*data));
+	if (!err)
+		err = tcb_write(scratch, remote, halt_thread_pointer(&remote->saved));
+	if (!err)
+		err = code_protect(scratch, remote, detail);
+	if (err)
+		scratch_unmap(scratch, remote);
+	return err;
+}
+
+/* Start the raw thread in it. As scratch_map(). After an error unmap it by another loan. */
+static int scratch_start(const struct scratch *scratch, struct remote_thread *remote,
+			 const struct loader_data *data, struct detail detail)
+{
+	const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+			       CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_SETTID |
+			       CLONE_CHILD_CLEARTID;
+	struct halt_regs regs;
+	struct target target;
+	long result;
+	int err = remote_thread_move(remote, scratch->start);
+
+	if (err)
+		return err;
+	remote_regs_clone(&regs, &remote->saved,
+			  scratch->loader + (uint64_t)(loader_clone - loader_code), flags,
+			  scratch->stack_end, data->tid_at, scratch->tcb, scratch->data);
+	err = remote_thread_run(remote, &regs, &result);
+	if (!err && result == -EAGAIN && !target_read(&target, remote->tid))
+		return target_thread_limit(&target, -WM_E_INJECT, detail);
+	if (!err && result < 0)
+		err = detail_set(detail, -WM_E_INJECT, "the process can't start a thread: %s",
+				 strerror((int)-result));
+	return err;
+}
+
+/* The system calls that the agent begins with, made by a borrowed thread (injector_try()). */
+
+#define FROM ((uint64_t)AT_FDCWD)		      /* all paths are absolute */
+#define ADDRESS_AT offsetof(struct loader_data, text) /* for the address of a socket */
+#define PATH_AT (ADDRESS_AT + offsetof(struct sockaddr_un, sun_path))
+
+_Static_assert(sizeof(struct sockaddr_un) <= LOADER_TEXT_BYTES, "the socket's address fits");
+
+struct calls {
+	const struct scratch *scratch;
+	struct remote_thread *remote;
+	const struct loader_data *data;
+	struct detail detail;
+};
+
+/* What it returned, -errno as the kernel has it; also where the loan failed, as the next will. */
+static int call(const struct calls *calls, long number, uint64_t first, uint64_t second,
+		uint64_t third)
+{
+	const uint64_t arguments[6] = { first, second, third };
+	long result;
+	int err = remote_thread_syscall(calls->remote, number, arguments, &result);
+
+	return err ? err : (int)result;
+}
+
+static int refuse(const struct calls *calls, int err, const char *what)
+{
+	int error = -WM_E_INJECT;
+
+	if (err == -EMFILE)
+		error = -WM_E_NO_DESCRIPTORS;
+	else if (err == -EROFS)
+		error = -WM_E_SOCKET_DIR;
+	return detail_set(calls->detail, error, "%s: %s%s", what, strerror(-err),
+			  target_refusal(calls->remote->tid, err));
+}
+
+/* The agent's file is opened, and mapped as code. */
+static int load(const struct calls *calls)
+{
+	uint64_t path = calls->scratch->data + offsetof(struct loader_data, agent_path);
+	uint64_t map[6] = { 0, PAGE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE };
+	int fd = call(calls, SYS_openat, FROM, path, O_RDONLY | O_CLOEXEC), err;
+	long at;
+
+	if (fd < 0)
+		return refuse(calls, fd, calls->data->agent_path);
+	map[4] = (uint64_t)fd;
+	err = remote_thread_syscall(calls->remote, SYS_mmap, map, &at);
+	if (!err && at < 0 && at > -(long)PAGE_BYTES)
+		err = (int)at;
+	if (!err)
+		call(calls, SYS_munmap, (uint64_t)at, PAGE_BYTES, 0);
+	call(calls, SYS_close, (uint64_t)fd, 0, 0);
+	if (err == -EPERM || err == -EACCES)
+		return detail_set(calls->detail, -WM_E_INJECT,
+				  "%s may not be mapped as code: %s (noexec, SELinux)",
+				  calls->data->agent_path, strerror(-err));
+	return err ? refuse(calls, err, calls->data->agent_path) : 0;
+}
+
+static int bind_at(const struct calls *calls, uint64_t at)
+{
+	int fd = call(calls, SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), err;
+
+	if (fd < 0)
+		return fd;
+	err = call(calls, SYS_bind, (uint64_t)fd, at + ADDRESS_AT, sizeof(struct sockaddr_un));
+	if (!err)
+		call(calls, SYS_unlinkat, FROM, at + PATH_AT, 0);
+	call(calls, SYS_close, (uint64_t)fd, 0, 0);
+	return err;
+}
+
+/* A socket is bound in its folder, which is made where it is not there. */
+static int listen_there(const struct calls *calls)
+{
+	uint64_t at = calls->scratch->data, dir = at + offsetof(struct loader_data, socket_dir);
+	struct sockaddr_un address;
+	char name[32];
+	int made, err;
+
+	snprintf(name, sizeof(name), "%d.try", calls->remote->tid);
+	err = socketdir_address(&address, calls->data->socket_dir, name);
+	if (!err)
+		err = remote_thread_write(calls->remote, at + ADDRESS_AT, &address,
+					  sizeof(address));
+	if (err)
+		return err;
+	made = call(calls, SYS_mkdirat, FROM, dir, 0700);
+	err = made && made != -EEXIST ? made : bind_at(calls, at);
+	if (!made)
+		call(calls, SYS_unlinkat, FROM, dir, AT_REMOVEDIR);
+	return err ? refuse(calls, err, calls->data->socket_dir) : 0;
+}
+
+static int share(const struct calls *calls)
+{
+	uint64_t name = calls->scratch->data + offsetof(struct loader_data, symbol);
+	int fd = call(calls, SYS_memfd_create, name, MFD_CLOEXEC | MFD_ALLOW_SEALING, 0);
+
+	if (fd < 0)
+		return refuse(calls, fd, "memfd_create(2)");
+	call(calls, SYS_close, (uint64_t)fd, 0, 0);
+	return 0;
+}
+
+static int reads_proc(const struct calls *calls)
+{
+	static const struct {
+		char path[32];
+		int flags;
+	} files[] = { { "/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC },
+		      { "/proc/thread-self/maps", O_RDONLY | O_CLOEXEC } };
+	uint64_t at = calls->scratch->data + ADDRESS_AT;
+	int fd = 0;
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && fd >= 0; i++) {
+		if (remote_thread_write(calls->remote, at, files[i].path, sizeof(files[i].path)))
+			return 0;
+		fd = call(calls, SYS_openat, FROM, at, (uint64_t)files[i].flags);
+		if (fd >= 0)
+			call(calls, SYS_close, (uint64_t)fd, 0, 0);
+	}
+	return fd >= 0;
+}
+
+/*
+ * With the scratch mapped and filled. 0; 1: it cannot read its own /proc; -WM_E_INJECT,
+ * -WM_E_SOCKET_DIR, -WM_E_NO_DESCRIPTORS, with words; or what the loan failed with. What they made
+ * is gone again.
+ */
+static int inject_calls(const struct scratch *scratch, struct remote_thread *remote,
+			const struct loader_data *data, struct detail detail)
+{
+	struct calls calls = { scratch, remote, data, detail };
+	int err = load(&calls);
+
+	if (!err)
+		err = listen_there(&calls);
+	if (!err)
+		err = share(&calls);
+	return err ? err : !reads_proc(&calls);
+}
 
 /*
  * Not read(2), write(2) and their like: glibc's allocator counts processors in /sys, and reports
@@ -416,11 +789,11 @@ static int load_by(struct thread_search *search, struct remote_thread *remote)
 	}
 	if (injection->is_trial) {
 		if (!err)
-			err = inject_calls(&injection->scratch, remote, injection->detail);
+			err = inject_calls(&injection->scratch, remote, data, injection->detail);
 		if (search->committed)
 			scratch_unmap(&injection->scratch, remote);
 	} else if (!err) {
-		err = scratch_start(&injection->scratch, remote, injection->detail);
+		err = scratch_start(&injection->scratch, remote, data, injection->detail);
 	}
 	injection->started = search->committed && !err && !injection->is_trial;
 	if (injection->started && !remote_thread_return(remote) && alone)
@@ -710,8 +1083,12 @@ static int inject(struct injection *injection, pid_t pid)
 	return err;
 }
 
-int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, int is_trial,
-		char *detail, size_t detail_bytes)
+/*
+ * The injection, by the calling process. `tool` is the end of a pipe to the tool: once the tool is
+ * killed, no agent is loaded any more. -1: without one. is_trial: as injector_try().
+ */
+static int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool,
+		       int is_trial, char *detail, size_t detail_bytes)
 {
 	struct injection *injection = calloc(1, sizeof(*injection));
 	int err;
@@ -729,4 +1106,125 @@ int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int t
 	err = inject(injection, pid);
 	free(injection);
 	return err;
+}
+
+/*
+ * The injector: a process of Waymark's that does one injection and reports the outcome to the tool.
+ * While a thread is borrowed, Waymark's code is behind some module's text
+ *. A tool that is killed at that moment could not restore the
+ * bytes there. The injector survives it and does.
+ */
+#define TOOL 3 /* the pipe to the tool, in the injector */
+
+struct outcome {
+	int error;
+	char text[1020];
+};
+
+_Static_assert(sizeof(struct outcome) <= PIPE_BUF, "one call writes it as a whole");
+
+struct injector {
+	pid_t pid;
+	const char *agent_path, *socket_dir;
+	int is_trial;
+	int pipe[2];
+};
+
+/*
+ * Nothing of the tool's is kept: no terminal, no lock on the folder, no pipe that others wait on.
+ */
+static void keep_only(int tool)
+{
+	int null;
+
+	dup2(tool, TOOL);
+	null = open("/dev/null", O_RDWR);
+	for (int i = 0; i < TOOL; i++)
+		dup2(null, i);
+	close_range(TOOL + 1, ~0u, 0);
+}
+
+static void serve(const struct injector *injector)
+{
+	struct outcome outcome = { 0 };
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	signal(SIGCHLD, SIG_DFL);
+	setsid();
+	prctl(PR_SET_NAME, "waymark-inject");
+	keep_only(injector->pipe[1]);
+	outcome.error = inject_here(injector->pid, injector->agent_path, injector->socket_dir, TOOL,
+				    injector->is_trial, outcome.text, sizeof(outcome.text));
+	_exit(write(TOOL, &outcome, sizeof(outcome)) < 0);
+}
+
+/* Twice: so it is init's to wait for, and not for this program, which may wait for any child. */
+static int fork_away(const struct injector *injector)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		child = fork();
+		if (!child)
+			serve(injector);
+		_exit(child < 0);
+	}
+	if (child < 0)
+		return -errno;
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}
+
+/* 0, or there is no outcome: the injector could not be started, or was killed. */
+static int run(struct injector *injector, struct outcome *outcome)
+{
+	int err = pipe2(injector->pipe, O_CLOEXEC) ? -errno : fork_away(injector);
+	ssize_t got;
+
+	if (injector->pipe[1] >= 0)
+		close(injector->pipe[1]);
+	do
+		got = err ? 0 : read(injector->pipe[0], outcome, sizeof(*outcome));
+	while (got < 0 && errno == EINTR);
+	if (injector->pipe[0] >= 0)
+		close(injector->pipe[0]);
+	return got == (ssize_t)sizeof(*outcome) ? 0 : -EAGAIN;
+}
+
+/*
+ * This process does the injection itself where no other can: its own is to be refused, and Yama may
+ * let a parent alone enter a process. Then -EPERM came before anything was done.
+ */
+static int inject_by(struct injector *injector, char *detail, size_t detail_bytes)
+{
+	pid_t pid = injector->pid;
+	struct outcome outcome;
+	struct target target;
+
+	if ((!target_read(&target, pid) && target.pid == getpid()) || run(injector, &outcome) ||
+	    outcome.error == -EPERM)
+		return inject_here(pid, injector->agent_path, injector->socket_dir, -1,
+				   injector->is_trial, detail, detail_bytes);
+	if (detail_bytes)
+		snprintf(detail, detail_bytes, "%s", outcome.text);
+	return outcome.error;
+}
+
+int injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+		   size_t detail_bytes)
+{
+	struct injector injector = { pid, agent_path, socket_dir, 0, { -1, -1 } };
+
+	return inject_by(&injector, detail, detail_bytes);
+}
+
+int injector_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+		 size_t detail_bytes)
+{
+	struct injector injector = { pid, agent_path, socket_dir, 1, { -1, -1 } };
+
+	return inject_by(&injector, detail, detail_bytes);
 }

@@ -22,7 +22,7 @@
  *
  * No program thread runs any of it: one is borrowed for four system calls and given back as it was
  * (target/process/remote_thread.h). A process that is forked for it does the work
- * (target/process/injector.c). A tool that is killed meanwhile leaves the program running, and its
+ * (injector in inject.c). A tool that is killed meanwhile leaves the program running, and its
  * text as it was.
  *
  * Returns 0 once the agent listens; else, with words in detail[] (may be NULL, 0), and nothing of
@@ -43,13 +43,6 @@ int injector_agent(pid_t pid, const char *agent_path, const char *socket_dir, ch
  */
 int injector_try(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 		 size_t detail_bytes);
-
-/*
- * The same by the calling process. `tool` is the end of a pipe to the tool: once the tool is
- * killed, no agent is loaded any more. -1: without one. is_trial: as injector_try().
- */
-int inject_here(pid_t pid, const char *agent_path, const char *socket_dir, int tool, int is_trial,
-		char *detail, size_t detail_bytes);
 
 /*
  * How far the start of a process has come that the caller traces; `tid` is a thread of it. Until it

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/process/remote_thread.h"
+
 #include "base/elf.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
-#include "target/process/tool_lock.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CALL_WAIT_MS 10000 /* the process's memory may be locked for long by threads of its own */
@@ -245,9 +249,79 @@ static int place_write(struct remote_thread *remote, uint64_t place)
 	return remote_thread_write(remote, place, code, bytes);
 }
 
+/*
+ * Where tools that enter one process take turns, for microseconds each: a flock(2) of
+ * /proc/PID/task/TID/fd, of the oldest thread that lives. Whoever may not trace the process can't
+ * open that; the kernel takes the turn from a tool that dies; and nothing is left behind.
+ *
+ * Not covered: tools that see the process through two mounts of proc, which have a file each, and
+ * the oldest thread's end between the looks of two tools.
+ */
+
+/* the lock's holder needs only a processor; a thread of the program is stopped meanwhile */
+#define LOCK_WAIT_MS 20
+#define LOCK_PAUSE_NS 50000
+
+/*
+ * What an ended thread has in /proc is root's, so of an ended first thread none is to be had. 0:
+ * none lives.
+ */
+static pid_t oldest_live(pid_t pid)
+{
+	pid_t *tids = NULL, oldest = 0;
+	int count;
+
+	if (target_state_lives(target_thread_state(pid, pid)))
+		return pid;
+	count = target_threads(pid, &tids);
+	for (int i = 0; i < count && !oldest; i++)
+		if (target_state_lives(target_thread_state(pid, tids[i])))
+			oldest = tids[i];
+	if (count >= 0)
+		free(tids);
+	return oldest;
+}
+
+/* The turns at a thread's process: a descriptor, or -errno. */
+static int tool_lock_open(pid_t tid)
+{
+	pid_t pid = (pid_t)target_status_number(tid, "Tgid"), oldest;
+	char path[64];
+	int fd, err;
+
+	do {
+		oldest = oldest_live(pid);
+		if (!oldest)
+			return -ESRCH;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", pid, oldest);
+		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = -errno;
+	} while (fd < 0 && !target_state_lives(target_thread_state(pid, oldest)));
+	return fd < 0 ? err : fd;
+}
+
+/* 0: it is our turn, until LOCK_UN; -EBUSY: it is another's, and stays so. */
+static int tool_lock_try(int lock)
+{
+	uint64_t deadline_ns = tracee_deadline(LOCK_WAIT_MS);
+
+	while (flock(lock, LOCK_EX | LOCK_NB)) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (tracee_late(deadline_ns))
+			return -EBUSY;
+		nanosleep(&(struct timespec){ .tv_nsec = LOCK_PAUSE_NS }, NULL);
+	}
+	return 0;
+}
+
 static void lock_end(struct remote_thread *remote)
 {
-	tool_lock_close(remote->lock);
+	/* a child that somebody has forked meanwhile has the descriptor, and would keep the turn */
+	if (remote->lock >= 0) {
+		flock(remote->lock, LOCK_UN);
+		close(remote->lock);
+	}
 	remote->lock = -1;
 }
 
@@ -269,7 +343,7 @@ int remote_thread_place(struct remote_thread *remote, const struct maps *maps)
 	if (!err)
 		err = place ? place_write(remote, place) : -ENOSPC;
 	if (remote->place)
-		tool_lock_unlock(remote->lock);
+		flock(remote->lock, LOCK_UN);
 	else
 		lock_end(remote);
 	return err;

@@ -18,7 +18,7 @@
  * them, and the mask, by itself. In 3 and 5 the order is such that never is the mask ours while the
  * registers are the program's. What then stays behind are the bytes of 2, in no one's way; the next
  * loan leaves them and takes other room. So that the death of a recorder leaves none, another
- * process is the tracer (target/process/injector.c). Not covered: a signal that comes between the
+ * process is the tracer (inject.c). Not covered: a signal that comes between the
  * stop and such a death is handled before an interrupted pause(2) or the like restarts, not as its
  * end; and the few calls that no stop leaves alone (epoll_wait(2) and others of signal(7)) say
  * EINTR when the tool dies in the microseconds between the stop and halt_restart(, 0).
@@ -29,7 +29,7 @@
  * is continued and stopped again: the kernel must abort its sequence before other code runs.
  *
  * Several tools may each have a thread of one process. The bytes at the places of 2 show which are
- * free, so only one tool at a time looks, writes, and restores: target/process/tool_lock.h.
+ * free, so only one tool at a time looks, writes, and restores: tool_lock_open().
  */
 #ifndef TARGET_PROCESS_REMOTE_THREAD_H
 #define TARGET_PROCESS_REMOTE_THREAD_H
@@ -72,7 +72,7 @@ int remote_thread_place(struct remote_thread *remote, const struct maps *maps);
 
 /*
  * Undo step 2, while no thread is in that code. Returns 0, or the error of writing. While another
- * tool keeps the lock (tool_lock.h), the code stays there, and does no harm.
+ * tool keeps the lock, the code stays there, and does no harm.
  */
 int remote_thread_vacate(struct remote_thread *remote);
 
