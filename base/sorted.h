@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How many of the numbers are below `limit`: the place of the first that is not. */
@@ -35,6 +36,22 @@ static inline size_t sorted_at_most(const void *all, size_t count, size_t stride
 				    uint64_t value)
 {
 	return value == UINT64_MAX ? count : sorted_below(all, count, stride, offset, value + 1);
+}
+
+static inline int sorted_order(const void *one, const void *other)
+{
+	uint64_t a, b;
+
+	memcpy(&a, one, sizeof(a));
+	memcpy(&b, other, sizeof(b));
+	return a < b ? -1 : a > b;
+}
+
+/* Sort elements that begin with the number. Those with the same number come in any order. */
+static inline void sorted_make(void *all, size_t count, size_t stride)
+{
+	if (count)
+		qsort(all, count, stride, sorted_order);
 }
 
 #endif

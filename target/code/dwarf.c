@@ -3,13 +3,15 @@
 
 #include "base/array.h"
 #include "base/sorted.h"
-#include "target/code/rooted.h"
 
 #include <dwarf.h>
 #include <elfutils/libdwelf.h>
 #include <endian.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,70 @@
 
 #define LEVELS_MAX 128
 #define NO_DWARF ((Dwarf *)-1) /* as libdw notes that it did not find a shared file */
+
+/* For libraries that open files by names of their own choice: names that a container gives them. */
+
+struct rooted {
+	const char *root;
+	void (*call)(void *data);
+	void *data;
+	int err;
+};
+
+/* A namespace of mounts: other folders may be mounted there, in the same root. */
+static int is_other_space(const char *root)
+{
+	char space[64], its[64], ours[64];
+	ssize_t bytes, other;
+
+	snprintf(space, sizeof(space), "%.*s/ns/mnt", (int)(strlen(root) - strlen("/root")), root);
+	bytes = readlink(space, its, sizeof(its));
+	other = readlink("/proc/self/ns/mnt", ours, sizeof(ours));
+	return bytes > 0 && (bytes != other || memcmp(its, ours, (size_t)bytes) != 0);
+}
+
+/* Whether names under a root "/proc/PID/root" lead elsewhere than our own. */
+static int rooted_is_apart(const char *root)
+{
+	struct stat its, ours;
+
+	if (!*root || stat(root, &its) || stat("/", &ours))
+		return 0;
+	return its.st_dev != ours.st_dev || its.st_ino != ours.st_ino || is_other_space(root);
+}
+
+static void *run(void *data)
+{
+	struct rooted *rooted = data;
+
+	/* the root and the working folder become this thread's own */
+	if (unshare(CLONE_FS) || chroot(rooted->root) || chdir("/"))
+		rooted->err = -errno;
+	else
+		rooted->call(rooted->data);
+	return NULL;
+}
+
+/*
+ * Call something in a thread of its own, whose names begin in `root`; no link leads out of there.
+ * Waits until it has ended. 0 or -errno: it was not called. It needs CAP_SYS_CHROOT.
+ */
+static int rooted_call(const char *root, void (*call)(void *data), void *data)
+{
+	struct rooted rooted = { .root = root, .call = call, .data = data };
+	sigset_t all, before;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = -pthread_create(&thread, NULL, run, &rooted);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err)
+		return err;
+	pthread_join(thread, NULL);
+	return rooted.err;
+}
 
 /*
  * Prelinking moves a module after its debug file was split off. The text's address shows by how

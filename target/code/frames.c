@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/sorted.h"
-#include "target/code/pointer.h"
+#include "target/code/dwarf_bytes.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -11,12 +11,13 @@
 
 #define RSP 7
 #define RIP 16
+#define POINTER_OMIT 0xff
 #define CIE_MAX_BYTES 1024 /* what all its functions share is little */
 
 /* A table's description that its functions share. */
 struct cie {
-	uint64_t address;   /* of its length; 0: none was read */
-	struct bytes rules; /* in force at every function's entry */
+	uint64_t address;	  /* of its length; 0: none was read */
+	struct dwarf_bytes rules; /* in force at every function's entry */
 	int64_t data_align;
 	uint8_t fde_encoding, lsda_encoding;
 	bool has_sizes, is_signal, is_good;
@@ -27,46 +28,94 @@ struct entry_state {
 	bool cfa_is_plain, ra_is_plain;
 };
 
-static struct bytes bytes_at(const struct image *image, uint64_t address)
+static uint64_t pointer_value(struct dwarf_bytes *from, uint8_t format)
+{
+	switch (format) {
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8:
+		return dwarf_bytes_fixed(from, 8);
+	case DW_EH_PE_uleb128:
+		return dwarf_bytes_uleb(from);
+	case DW_EH_PE_sleb128:
+		return (uint64_t)dwarf_bytes_sleb(from);
+	case DW_EH_PE_udata2:
+		return dwarf_bytes_fixed(from, 2);
+	case DW_EH_PE_udata4:
+		return dwarf_bytes_fixed(from, 4);
+	case DW_EH_PE_sdata2:
+		return (uint64_t)(int64_t)(int16_t)dwarf_bytes_fixed(from, 2);
+	case DW_EH_PE_sdata4:
+		return (uint64_t)(int64_t)(int32_t)dwarf_bytes_fixed(from, 4);
+	}
+	from->is_over = true;
+	return 0;
+}
+
+/*
+ * A pointer in an encoding of DW_EH_PE_* (LSB Core, 10.6), absolute or relative to itself; others,
+ * and indirect ones, set is_over. A stored 0 is 0.
+ */
+static uint64_t pointer_read(struct dwarf_bytes *from, uint8_t encoding)
+{
+	uint64_t self = from->address;
+	uint64_t value;
+
+	if (encoding == POINTER_OMIT)
+		return 0;
+	value = pointer_value(from, encoding & 0x0f);
+	if (!value || from->is_over)
+		return 0;
+	switch (encoding & 0xf0) {
+	case DW_EH_PE_absptr:
+		return value;
+	case DW_EH_PE_pcrel:
+		return value + self;
+	}
+	from->is_over = true;
+	return 0;
+}
+
+static struct dwarf_bytes bytes_at(const struct image *image, uint64_t address)
 {
 	size_t left;
 	const uint8_t *at = image_at(image, address, &left);
 
-	return (struct bytes){
+	return (struct dwarf_bytes){
 		.at = at, .end = at ? at + left : at, .address = address, .is_over = !at
 	};
 }
 
 /* The entry that begins here, without its length. Returns false at the table's end. */
-static bool entry_next(struct bytes *table, struct bytes *entry)
+static bool entry_next(struct dwarf_bytes *table, struct dwarf_bytes *entry)
 {
-	uint64_t length = pointer_bytes_fixed(table, 4);
+	uint64_t length = dwarf_bytes_fixed(table, 4);
 
 	if (length == 0xffffffff)
-		length = pointer_bytes_fixed(table, 8);
+		length = dwarf_bytes_fixed(table, 8);
 	if (!length || table->is_over)
 		return false;
 	*entry = *table;
-	pointer_bytes_skip(table, length);
+	dwarf_bytes_skip(table, length);
 	entry->end = table->at;
 	return !table->is_over;
 }
 
-static void augmentation_read(struct cie *cie, struct bytes *from, const char *text)
+static void augmentation_read(struct cie *cie, struct dwarf_bytes *from, const char *text)
 {
 	for (; *text && !from->is_over; text++) {
 		uint8_t encoding;
 
 		switch (*text) {
 		case 'R':
-			cie->fde_encoding = (uint8_t)pointer_bytes_fixed(from, 1);
+			cie->fde_encoding = (uint8_t)dwarf_bytes_fixed(from, 1);
 			break;
 		case 'L':
-			cie->lsda_encoding = (uint8_t)pointer_bytes_fixed(from, 1);
+			cie->lsda_encoding = (uint8_t)dwarf_bytes_fixed(from, 1);
 			break;
 		case 'P':
-			encoding = (uint8_t)pointer_bytes_fixed(from, 1);
-			pointer_bytes_pointer(from, encoding & 0x0f);
+			encoding = (uint8_t)dwarf_bytes_fixed(from, 1);
+			pointer_read(from, encoding & 0x0f);
 			break;
 		case 'S':
 			cie->is_signal = true;
@@ -82,8 +131,8 @@ static void augmentation_read(struct cie *cie, struct bytes *from, const char *t
 
 static void cie_read(struct cie *cie, const struct image *image, uint64_t address)
 {
-	struct bytes table = bytes_at(image, address);
-	struct bytes from;
+	struct dwarf_bytes table = bytes_at(image, address);
+	struct dwarf_bytes from;
 	uint8_t version;
 	const char *text;
 
@@ -93,24 +142,24 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
 	 * function
 	 */
 	if (!entry_next(&table, &from) || from.end - from.at > CIE_MAX_BYTES ||
-	    pointer_bytes_fixed(&from, 4) != 0)
+	    dwarf_bytes_fixed(&from, 4) != 0)
 		return;
-	version = (uint8_t)pointer_bytes_fixed(&from, 1);
+	version = (uint8_t)dwarf_bytes_fixed(&from, 1);
 	text = (const char *)from.at;
-	while (pointer_bytes_fixed(&from, 1) != 0)
+	while (dwarf_bytes_fixed(&from, 1) != 0)
 		;
 	if (from.is_over || (version != 1 && version != 3))
 		return;
-	pointer_bytes_uleb(&from);
-	cie->data_align = pointer_bytes_sleb(&from);
-	if ((version == 1 ? pointer_bytes_fixed(&from, 1) : pointer_bytes_uleb(&from)) != RIP)
+	dwarf_bytes_uleb(&from);
+	cie->data_align = dwarf_bytes_sleb(&from);
+	if ((version == 1 ? dwarf_bytes_fixed(&from, 1) : dwarf_bytes_uleb(&from)) != RIP)
 		return;
 	cie->is_good = true;
 	if (*text == 'z') {
-		uint64_t bytes = pointer_bytes_uleb(&from);
+		uint64_t bytes = dwarf_bytes_uleb(&from);
 
 		cie->rules = from;
-		pointer_bytes_skip(&cie->rules, bytes);
+		dwarf_bytes_skip(&cie->rules, bytes);
 		cie->has_sizes = true;
 		augmentation_read(cie, &from, text + 1);
 	} else {
@@ -124,7 +173,7 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
  * One rule with operands of its own; false where the function's first instruction is passed, or
  * unknown.
  */
-static bool rule_run(struct bytes *from, uint8_t rule, int64_t data_align,
+static bool rule_run(struct dwarf_bytes *from, uint8_t rule, int64_t data_align,
 		     struct entry_state *state)
 {
 	uint64_t reg, offset;
@@ -133,43 +182,43 @@ static bool rule_run(struct bytes *from, uint8_t rule, int64_t data_align,
 	case DW_CFA_nop:
 		return true;
 	case DW_CFA_def_cfa:
-		reg = pointer_bytes_uleb(from);
-		offset = pointer_bytes_uleb(from);
+		reg = dwarf_bytes_uleb(from);
+		offset = dwarf_bytes_uleb(from);
 		state->cfa_is_plain = reg == RSP && offset == 8;
 		return true;
 	case DW_CFA_def_cfa_offset:
-		state->cfa_is_plain = pointer_bytes_uleb(from) == 8;
+		state->cfa_is_plain = dwarf_bytes_uleb(from) == 8;
 		return true;
 	case DW_CFA_offset_extended:
 	case DW_CFA_val_offset:
-		reg = pointer_bytes_uleb(from);
-		offset = pointer_bytes_uleb(from);
+		reg = dwarf_bytes_uleb(from);
+		offset = dwarf_bytes_uleb(from);
 		if (reg == RIP)
 			state->ra_is_plain = rule == DW_CFA_offset_extended &&
 					     (int64_t)offset * data_align == -8;
 		return true;
 	case DW_CFA_def_cfa_expression:
 		state->cfa_is_plain = false;
-		pointer_bytes_skip(from, pointer_bytes_uleb(from));
+		dwarf_bytes_skip(from, dwarf_bytes_uleb(from));
 		return true;
 	case DW_CFA_expression:
 	case DW_CFA_val_expression:
-		if (pointer_bytes_uleb(from) == RIP)
+		if (dwarf_bytes_uleb(from) == RIP)
 			state->ra_is_plain = false;
-		pointer_bytes_skip(from, pointer_bytes_uleb(from));
+		dwarf_bytes_skip(from, dwarf_bytes_uleb(from));
 		return true;
 	case DW_CFA_undefined:
 	case DW_CFA_same_value:
-		if (pointer_bytes_uleb(from) == RIP)
+		if (dwarf_bytes_uleb(from) == RIP)
 			state->ra_is_plain = false;
 		return true;
 	case DW_CFA_register:
-		if (pointer_bytes_uleb(from) == RIP)
+		if (dwarf_bytes_uleb(from) == RIP)
 			state->ra_is_plain = false;
-		pointer_bytes_uleb(from);
+		dwarf_bytes_uleb(from);
 		return true;
 	case DW_CFA_GNU_args_size:
-		pointer_bytes_uleb(from);
+		dwarf_bytes_uleb(from);
 		return true;
 	case DW_CFA_remember_state:
 	case DW_CFA_restore_state:
@@ -180,17 +229,17 @@ static bool rule_run(struct bytes *from, uint8_t rule, int64_t data_align,
 	return false;
 }
 
-static void rules_run(struct bytes from, int64_t data_align, struct entry_state *state)
+static void rules_run(struct dwarf_bytes from, int64_t data_align, struct entry_state *state)
 {
 	while (from.at < from.end && !from.is_over) {
-		uint8_t rule = (uint8_t)pointer_bytes_fixed(&from, 1);
+		uint8_t rule = (uint8_t)dwarf_bytes_fixed(&from, 1);
 		uint64_t offset;
 
 		switch (rule & 0xc0) {
 		case DW_CFA_advance_loc:
 			return;
 		case DW_CFA_offset:
-			offset = pointer_bytes_uleb(&from);
+			offset = dwarf_bytes_uleb(&from);
 			if ((rule & 0x3f) == RIP)
 				state->ra_is_plain = (int64_t)offset * data_align == -8;
 			continue;
@@ -206,23 +255,23 @@ static void rules_run(struct bytes from, int64_t data_align, struct entry_state 
 
 /* Append what an FDE says; one of a function that the linker dropped says nothing. */
 static int frame_add(struct frames *frames, const struct image *image, const struct cie *cie,
-		     struct bytes fde)
+		     struct dwarf_bytes fde)
 {
 	struct entry_state state = { 0 };
 	struct frame frame = { .is_signal = cie->is_signal };
-	struct bytes rules;
+	struct dwarf_bytes rules;
 
-	frame.start = pointer_bytes_pointer(&fde, cie->fde_encoding);
-	frame.end = frame.start + pointer_bytes_pointer(&fde, cie->fde_encoding & 0x0f);
+	frame.start = pointer_read(&fde, cie->fde_encoding);
+	frame.end = frame.start + pointer_read(&fde, cie->fde_encoding & 0x0f);
 	if (fde.is_over || !frame.start || frame.end <= frame.start ||
 	    !image_code_at(image, frame.start))
 		return 0;
 	if (cie->has_sizes) {
-		uint64_t bytes = pointer_bytes_uleb(&fde);
+		uint64_t bytes = dwarf_bytes_uleb(&fde);
 
 		rules = fde;
-		pointer_bytes_skip(&rules, bytes);
-		frame.lsda = pointer_bytes_pointer(&fde, cie->lsda_encoding);
+		dwarf_bytes_skip(&rules, bytes);
+		frame.lsda = pointer_read(&fde, cie->lsda_encoding);
 	} else {
 		rules = fde;
 	}
@@ -235,16 +284,9 @@ static int frame_add(struct frames *frames, const struct image *image, const str
 	return 0;
 }
 
-static int frame_order(const void *a, const void *b)
-{
-	const struct frame *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 int frames_read(struct frames *frames, const struct image *image)
 {
-	struct bytes table, entry;
+	struct dwarf_bytes table, entry;
 	struct cie cie = { 0 };
 	int err = 0;
 
@@ -254,7 +296,7 @@ int frames_read(struct frames *frames, const struct image *image)
 	table = bytes_at(image, image->frames);
 	while (!err && table.address < image->frames_end && entry_next(&table, &entry)) {
 		uint64_t self = entry.address;
-		uint64_t back = pointer_bytes_fixed(&entry, 4);
+		uint64_t back = dwarf_bytes_fixed(&entry, 4);
 
 		if (!back)
 			continue;
@@ -266,8 +308,7 @@ int frames_read(struct frames *frames, const struct image *image)
 			frames->is_damaged = true;
 	}
 	frames->is_damaged |= table.is_over;
-	if (frames->count)
-		qsort(frames->all, frames->count, sizeof(*frames->all), frame_order);
+	sorted_make(frames->all, frames->count, sizeof(*frames->all));
 	/* forged ones may lie across each other */
 	for (size_t i = 1; i < frames->count; i++)
 		if (frames->all[i - 1].end > frames->all[i].start)
@@ -294,20 +335,20 @@ const struct frame *frames_at(const struct frames *frames, uint64_t address)
 int frames_landing_pads(const struct image *image, const struct frame *frame,
 			void (*pad)(uint64_t address, void *data), void *data)
 {
-	struct bytes from = bytes_at(image, frame->lsda);
+	struct dwarf_bytes from = bytes_at(image, frame->lsda);
 	uint64_t base = frame->start;
 	uint8_t encoding;
 	uint64_t bytes;
 
 	if (!frame->lsda)
 		return 0;
-	encoding = (uint8_t)pointer_bytes_fixed(&from, 1);
+	encoding = (uint8_t)dwarf_bytes_fixed(&from, 1);
 	if (encoding != POINTER_OMIT)
-		base = pointer_bytes_pointer(&from, encoding);
-	if (pointer_bytes_fixed(&from, 1) != POINTER_OMIT)
-		pointer_bytes_uleb(&from);
-	encoding = (uint8_t)pointer_bytes_fixed(&from, 1);
-	bytes = pointer_bytes_uleb(&from);
+		base = pointer_read(&from, encoding);
+	if (dwarf_bytes_fixed(&from, 1) != POINTER_OMIT)
+		dwarf_bytes_uleb(&from);
+	encoding = (uint8_t)dwarf_bytes_fixed(&from, 1);
+	bytes = dwarf_bytes_uleb(&from);
 	/*
 	 * a call takes 2 bytes, what is said of it 16 at most: more is forged, and would be read
 	 * for long
@@ -319,10 +360,10 @@ int frames_landing_pads(const struct image *image, const struct frame *frame,
 	while (from.at < from.end && !from.is_over) {
 		uint64_t landing;
 
-		pointer_bytes_pointer(&from, encoding & 0x0f);
-		pointer_bytes_pointer(&from, encoding & 0x0f);
-		landing = pointer_bytes_pointer(&from, encoding & 0x0f);
-		pointer_bytes_uleb(&from);
+		pointer_read(&from, encoding & 0x0f);
+		pointer_read(&from, encoding & 0x0f);
+		landing = pointer_read(&from, encoding & 0x0f);
+		dwarf_bytes_uleb(&from);
 		if (landing && !from.is_over)
 			pad(base + landing, data);
 	}

@@ -2,6 +2,7 @@
 #include "target/code/gather.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "target/code/file.h"
 
 #include <errno.h>
@@ -155,13 +156,6 @@ static void stretch_take(struct gather *gather, const struct stretch *stretch)
 	}
 }
 
-static int lea_order(const void *a, const void *b)
-{
-	const struct gather_lea *x = a, *y = b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
 void gather_code(struct gather *gather)
 {
 	const struct address_list *edges = &gather->edges;
@@ -185,8 +179,7 @@ void gather_code(struct gather *gather)
 	}
 	sweep_address_sort(&gather->jumps);
 	/* suspected ones come out of order */
-	if (gather->lea_count)
-		qsort(gather->leas, gather->lea_count, sizeof(*gather->leas), lea_order);
+	sorted_make(gather->leas, gather->lea_count, sizeof(*gather->leas));
 }
 
 static void relocations_take(struct gather *gather)

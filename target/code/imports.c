@@ -3,6 +3,7 @@
 #include "target/code/gather.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "target/code/file.h"
 
 #include <errno.h>
@@ -71,13 +72,6 @@ static void table_take(struct gather *gather, uint64_t table, uint64_t bytes)
 	}
 }
 
-static int import_order(const void *a, const void *b)
-{
-	const struct sweep_import *x = a, *y = b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
-
 void imports_gather(struct gather *gather)
 {
 	struct sweep *sweep = gather->sweep;
@@ -85,8 +79,7 @@ void imports_gather(struct gather *gather)
 
 	table_take(gather, image->relocations, image->relocation_bytes);
 	table_take(gather, image->plt_relocations, image->plt_relocation_bytes);
-	if (sweep->import_count)
-		qsort(sweep->imports, sweep->import_count, sizeof(*sweep->imports), import_order);
+	sorted_make(sweep->imports, sweep->import_count, sizeof(*sweep->imports));
 }
 
 /* ---- pointers to them ---- */

@@ -257,13 +257,6 @@ static void doubt_add(struct gather *gather, struct image_range function)
 	sweep->doubts[sweep->doubt_count++] = function;
 }
 
-static int doubt_order(const void *a, const void *b)
-{
-	const struct image_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Whether it is known where a function's computed jumps may go. */
 static bool function_is_known(struct gather *gather, const struct image_range *function,
 			      const struct address_list *tables)
@@ -324,7 +317,6 @@ void jump_table_gather(struct gather *gather)
 	jumps_take(gather, &tables);
 	for (size_t i = 0; i < gather->unread.count; i++)
 		doubt_add(gather, function_at(gather, gather->unread.all[i]));
-	if (sweep->doubt_count)
-		qsort(sweep->doubts, sweep->doubt_count, sizeof(*sweep->doubts), doubt_order);
+	sorted_make(sweep->doubts, sweep->doubt_count, sizeof(*sweep->doubts));
 	free(tables.all);
 }

@@ -2,6 +2,7 @@
 #include "target/code/line.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "target/code/dwarf.h"
 
 #include <dwarf.h>
@@ -93,19 +94,11 @@ static int unit_search(struct search *search, Dwarf_Die *unit)
 	return err;
 }
 
-static int by_address(const void *one, const void *other)
-{
-	const struct code_line *a = one, *b = other;
-
-	return a->address < b->address ? -1 : a->address > b->address;
-}
-
 static void drop_doubles(struct code_lines *lines)
 {
 	size_t kept = 0;
 
-	if (lines->count)
-		qsort(lines->all, lines->count, sizeof(*lines->all), by_address);
+	sorted_make(lines->all, lines->count, sizeof(*lines->all));
 	for (size_t i = 0; i < lines->count; i++)
 		if (!kept || lines->all[kept - 1].address != lines->all[i].address)
 			lines->all[kept++] = lines->all[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/code/module_image.h"
 
+#include "base/sorted.h"
 #include "target/code/file.h"
 
 #include <errno.h>
@@ -9,20 +10,6 @@
 #include <waymark/error.h>
 
 #define IMAGE_MAX_BYTES (2ull << 30)
-
-static int part_order(const void *a, const void *b)
-{
-	const struct image_part *x = a, *y = b;
-
-	return x->address < y->address ? -1 : x->address > y->address;
-}
-
-static int range_order(const void *a, const void *b)
-{
-	const struct image_range *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
 
 static int parts_load(struct image *image, struct code_file *file)
 {
@@ -56,7 +43,7 @@ static int parts_load(struct image *image, struct code_file *file)
 		if (err)
 			return err == -EFAULT ? -WM_E_NOT_ELF : err;
 	}
-	qsort(image->parts, image->part_count, sizeof(*image->parts), part_order);
+	sorted_make(image->parts, image->part_count, sizeof(*image->parts));
 	for (size_t i = 1; i < image->part_count; i++)
 		if (image->parts[i].address - image->parts[i - 1].address <
 		    image->parts[i - 1].bytes)
@@ -95,7 +82,7 @@ static int code_find(struct image *image, const struct code_file *file)
 		for (size_t i = 0; i < image->part_count; i++)
 			if (image->parts[i].is_code)
 				range_add(image, image->parts[i].address, image->parts[i].bytes);
-	qsort(image->code, image->code_count, sizeof(*image->code), range_order);
+	sorted_make(image->code, image->code_count, sizeof(*image->code));
 	/* a forged table's ranges may lie across each other */
 	for (size_t i = 0; i < image->code_count; i++) {
 		struct image_range range = image->code[i];

@@ -4,13 +4,190 @@
 #include "base/array.h"
 #include "base/sorted.h"
 #include "target/code/dwarf.h"
-#include "target/code/line_program.h"
+#include "target/code/dwarf_bytes.h"
 
 #include <dwarf.h>
 #include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * A unit's line program (DWARF 5, 6.2), as in .debug_line. libdw sorts its rows by address, so the
+ * rows of code that the linker dropped, and left at address 0, can't be separated any more.
+ */
+
+struct line_program_row {
+	uint64_t address;
+	uint64_t start; /* of the sequence's first row: a sequence's code is contiguous */
+	uint32_t file;	/* of the unit's, as the program counts them */
+	uint32_t line;
+	uint8_t is_statement, is_end;
+};
+
+struct program {
+	struct dwarf_bytes bytes;
+	uint8_t min_instruction, default_is_statement, line_range, opcode_base;
+	int8_t line_base;
+	uint8_t lengths[256]; /* operands of opcodes below opcode_base */
+	struct line_program_row row;
+	int has_start;
+	int (*take)(const struct line_program_row *row, void *data);
+	void *data;
+};
+
+/* Read only what is needed to find and run the program; libdw reads the names. */
+static int head_read(struct program *program)
+{
+	struct dwarf_bytes *bytes = &program->bytes;
+	uint64_t length = dwarf_bytes_fixed(bytes, 4);
+	size_t wide = length == UINT32_MAX ? 8 : 4;
+	const uint8_t *begin;
+	uint16_t version;
+
+	if (wide == 8)
+		length = dwarf_bytes_fixed(bytes, 8);
+	if (bytes->is_over || length > (size_t)(bytes->end - bytes->at))
+		return -EINVAL;
+	bytes->end = bytes->at + length;
+	version = (uint16_t)dwarf_bytes_fixed(bytes, 2);
+	if (version < 2 || version > 5)
+		return -EINVAL;
+	if (version == 5)
+		dwarf_bytes_fixed(bytes, 2); /* sizes of an address and a segment */
+	length = dwarf_bytes_fixed(bytes, wide);
+	if (bytes->is_over || length > (size_t)(bytes->end - bytes->at))
+		return -EINVAL;
+	begin = bytes->at + length;
+	program->min_instruction = (uint8_t)dwarf_bytes_fixed(bytes, 1);
+	if (version >= 4)
+		dwarf_bytes_fixed(bytes, 1); /* operations an instruction: x86 has one */
+	program->default_is_statement = (uint8_t)dwarf_bytes_fixed(bytes, 1);
+	program->line_base = (int8_t)dwarf_bytes_fixed(bytes, 1);
+	program->line_range = (uint8_t)dwarf_bytes_fixed(bytes, 1);
+	program->opcode_base = (uint8_t)dwarf_bytes_fixed(bytes, 1);
+	for (unsigned int i = 1; i < program->opcode_base; i++)
+		program->lengths[i] = (uint8_t)dwarf_bytes_fixed(bytes, 1);
+	if (bytes->is_over || !program->line_range || !program->opcode_base || bytes->at > begin)
+		return -EINVAL;
+	bytes->at = begin;
+	return 0;
+}
+
+static void begin_sequence(struct program *program)
+{
+	program->row = (struct line_program_row){
+		.file = 1, .line = 1, .is_statement = program->default_is_statement != 0
+	};
+	program->has_start = 0;
+}
+
+static int put_row(struct program *program)
+{
+	if (!program->has_start)
+		program->row.start = program->row.address;
+	program->has_start = 1;
+	return program->take(&program->row, program->data);
+}
+
+static void advance(struct program *program, uint64_t by)
+{
+	program->row.address += by * program->min_instruction;
+}
+
+static int run_extended(struct program *program)
+{
+	uint64_t length = dwarf_bytes_uleb(&program->bytes);
+	const uint8_t *end;
+	int err = 0;
+
+	if (!length || length > (size_t)(program->bytes.end - program->bytes.at))
+		return -EINVAL;
+	end = program->bytes.at + length;
+	switch (dwarf_bytes_fixed(&program->bytes, 1)) {
+	case DW_LNE_end_sequence:
+		program->row.is_end = 1;
+		err = put_row(program);
+		begin_sequence(program);
+		break;
+	case DW_LNE_set_address:
+		program->row.address = dwarf_bytes_fixed(&program->bytes,
+							 length - 1 < 8 ? length - 1 : 8);
+		break;
+	default: /* discriminators, and what is not known, say how long they are */
+		break;
+	}
+	program->bytes.at = end;
+	return err;
+}
+
+static int run_standard(struct program *program, uint8_t opcode)
+{
+	struct dwarf_bytes *bytes = &program->bytes;
+
+	switch (opcode) {
+	case DW_LNS_copy:
+		return put_row(program);
+	case DW_LNS_advance_pc:
+		advance(program, dwarf_bytes_uleb(bytes));
+		break;
+	case DW_LNS_advance_line:
+		program->row.line += (uint32_t)dwarf_bytes_sleb(bytes);
+		break;
+	case DW_LNS_set_file:
+		program->row.file = (uint32_t)dwarf_bytes_uleb(bytes);
+		break;
+	case DW_LNS_negate_stmt:
+		program->row.is_statement = !program->row.is_statement;
+		break;
+	case DW_LNS_const_add_pc:
+		advance(program, (255u - program->opcode_base) / program->line_range);
+		break;
+	case DW_LNS_fixed_advance_pc:
+		program->row.address += dwarf_bytes_fixed(bytes, 2);
+		break;
+	default:
+		for (unsigned int i = 0; i < program->lengths[opcode]; i++)
+			dwarf_bytes_uleb(bytes);
+	}
+	return 0;
+}
+
+/*
+ * Run the program at `offset` of the section, and call row() for each row in its order. What row()
+ * returns other than 0 ends it. 0, -EINVAL for a program that can't be read on, after the rows
+ * before that.
+ */
+static int line_program_run(const uint8_t *section, size_t bytes, uint64_t offset,
+			    int (*row)(const struct line_program_row *row, void *data), void *data)
+{
+	struct program program = { .take = row, .data = data };
+	int err;
+
+	if (offset > bytes)
+		return -EINVAL;
+	program.bytes = (struct dwarf_bytes){ .at = section + offset, .end = section + bytes };
+	err = head_read(&program);
+	begin_sequence(&program);
+	while (!err && program.bytes.at < program.bytes.end) {
+		uint8_t opcode = (uint8_t)dwarf_bytes_fixed(&program.bytes, 1);
+
+		if (opcode >= program.opcode_base) {
+			opcode = (uint8_t)(opcode - program.opcode_base);
+			advance(&program, opcode / program.line_range);
+			program.row.line += (uint32_t)(program.line_base +
+						       opcode % program.line_range);
+			err = put_row(&program);
+		} else {
+			err = opcode ? run_standard(&program, opcode) : run_extended(&program);
+		}
+		if (program.bytes.is_over)
+			err = -EINVAL;
+	}
+	return err;
+}
 
 /* A source's path put behind the folder that the compiler was in. */
 struct code_row_source {

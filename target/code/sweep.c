@@ -25,20 +25,13 @@ void sweep_address_add(struct gather *gather, struct address_list *list, uint64_
 	list->all[list->count++] = address;
 }
 
-static int address_order(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 void sweep_address_sort(struct address_list *list)
 {
 	size_t kept = 0;
 
 	if (!list->count)
 		return;
-	qsort(list->all, list->count, sizeof(*list->all), address_order);
+	sorted_make(list->all, list->count, sizeof(*list->all));
 	for (size_t i = 1; i < list->count; i++)
 		if (list->all[i] != list->all[kept])
 			list->all[++kept] = list->all[i];
@@ -230,28 +223,12 @@ uint64_t sweep_previous(const struct sweep *sweep, uint64_t address)
 	return 0;
 }
 
-/* The last range that begins at or before an address, or NULL. */
-static const struct image_range *range_before(const struct image_range *all, size_t count,
-					      uint64_t address)
-{
-	size_t low = 0;
-
-	while (low < count) {
-		size_t middle = low + (count - low) / 2;
-
-		if (all[middle].start <= address)
-			low = middle + 1;
-		else
-			count = middle;
-	}
-	return low ? &all[low - 1] : NULL;
-}
-
 bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address)
 {
-	const struct image_range *range = range_before(sweep->doubts, sweep->doubt_count, address);
+	size_t at_most = sorted_at_most(sweep->doubts, sweep->doubt_count, sizeof(*sweep->doubts),
+					offsetof(struct image_range, start), address);
 
-	return range && address < range->end;
+	return at_most && address < sweep->doubts[at_most - 1].end;
 }
 
 static int unpatchable_in(const struct sweep_unpatchable *all, size_t count, uint64_t start,

@@ -277,82 +277,51 @@ int code_symbols_read(struct code_symbols *symbols, struct code_file *file)
 
 struct wanted {
 	const char *name;
-	uint64_t address, bytes;
-	unsigned char type;
-	int found;
+	int is_thread; /* a thread-local variable */
+	struct code_symbol_found found;
+	int is_found;
 };
 
 static int take_value(struct table *table, const char *name, const Elf64_Sym *symbol)
 {
 	struct wanted *wanted = table->data;
 	unsigned char type = ELF64_ST_TYPE(symbol->st_info);
-	uint64_t address = symbol->st_value + table->bias;
+	uint64_t address = symbol->st_value + (wanted->is_thread ? 0 : table->bias);
 
-	if (symbol->st_shndx == SHN_UNDEF || type == STT_TLS || type == STT_FILE ||
-	    type == STT_SECTION || strcmp(name, wanted->name))
+	if (symbol->st_shndx == SHN_UNDEF || (type == STT_TLS) != wanted->is_thread ||
+	    type == STT_FILE || type == STT_SECTION || strcmp(name, wanted->name))
 		return 0;
-	if (wanted->found && wanted->address != address)
+	if (wanted->is_found && wanted->found.address != address)
 		return -ENOTUNIQ;
-	wanted->found = 1;
-	wanted->address = address;
-	wanted->bytes = symbol->st_size;
-	wanted->type = type;
+	wanted->is_found = 1;
+	wanted->found = (struct code_symbol_found){
+		.address = address,
+		.bytes = symbol->st_size,
+		.is_function = type == STT_FUNC || type == STT_GNU_IFUNC,
+	};
 	return 0;
+}
+
+int code_symbol_find(struct code_file *file, const char *name, int is_thread,
+		     struct code_symbol_found *found)
+{
+	struct wanted wanted = { .name = name, .is_thread = is_thread };
+	struct table table = { .take = take_value, .data = &wanted };
+	int err = tables_walk(&table, file);
+
+	if (err < 0)
+		return err;
+	*found = wanted.found;
+	return wanted.is_found ? 0 : -ENOENT;
 }
 
 int code_symbol_value(struct code_file *file, const char *name, uint64_t *address)
 {
-	struct wanted wanted = { .name = name };
-	struct table table = { .take = take_value, .data = &wanted };
-	int err = tables_walk(&table, file);
+	struct code_symbol_found found = { 0 };
+	int err = code_symbol_find(file, name, 0, &found);
 
-	if (err < 0)
-		return err;
-	*address = wanted.address;
-	return wanted.found ? 0 : -ENOENT;
-}
-
-int code_symbol_extent(struct code_file *file, const char *name, uint64_t *address, uint64_t *bytes,
-		       int *is_function)
-{
-	struct wanted wanted = { .name = name };
-	struct table table = { .take = take_value, .data = &wanted };
-	int err = tables_walk(&table, file);
-
-	if (err < 0)
-		return err;
-	*address = wanted.address;
-	*bytes = wanted.bytes;
-	*is_function = wanted.type == STT_FUNC || wanted.type == STT_GNU_IFUNC;
-	return wanted.found ? 0 : -ENOENT;
-}
-
-static int take_thread(struct table *table, const char *name, const Elf64_Sym *symbol)
-{
-	struct wanted *wanted = table->data;
-
-	if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_TLS ||
-	    strcmp(name, wanted->name))
-		return 0;
-	if (wanted->found && wanted->address != symbol->st_value)
-		return -ENOTUNIQ;
-	wanted->found = 1;
-	wanted->address = symbol->st_value;
-	wanted->bytes = symbol->st_size;
-	return 0;
-}
-
-int code_symbol_thread(struct code_file *file, const char *name, uint64_t *offset, uint64_t *bytes)
-{
-	struct wanted wanted = { .name = name };
-	struct table table = { .take = take_thread, .data = &wanted };
-	int err = tables_walk(&table, file);
-
-	if (err < 0)
-		return err;
-	*offset = wanted.address;
-	*bytes = wanted.bytes;
-	return wanted.found ? 0 : -ENOENT;
+	*address = found.address;
+	return err;
 }
 
 struct data_names {

@@ -84,20 +84,21 @@ int code_is_glob(const char *pattern);
 void code_symbol_text(const struct code_symbol *symbol, int with_parameters, char *text,
 		      size_t bytes);
 
+struct code_symbol_found {
+	uint64_t address; /* of a thread-local variable: in the module's thread-local block */
+	uint64_t bytes;	  /* 0: its symbol doesn't say */
+	int is_function;
+};
+
 /*
- * The address of any symbol, of data too: 0, -ENOENT, or -ENOTUNIQ where local ones share the name.
+ * Any symbol, of data too; or a thread-local variable. 0, -ENOENT, or -ENOTUNIQ where local ones
+ * share the name.
  */
+int code_symbol_find(struct code_file *file, const char *name, int is_thread,
+		     struct code_symbol_found *found);
+
+/* Likewise, its address alone. */
 int code_symbol_value(struct code_file *file, const char *name, uint64_t *address);
-
-/*
- * The same, with how many bytes it has by its symbol (0: it doesn't say), and whether it is a
- * function.
- */
-int code_symbol_extent(struct code_file *file, const char *name, uint64_t *address, uint64_t *bytes,
-		       int *is_function);
-
-/* Of a thread-local variable: where it is in the module's thread-local block. Likewise. */
-int code_symbol_thread(struct code_file *file, const char *name, uint64_t *offset, uint64_t *bytes);
 
 /*
  * Call take() with the name of each symbol of data, until it returns something else than 0, which

@@ -8,6 +8,8 @@
 #include "target/code/gather.h"
 #include "target/code/symbol.h"
 
+#include "base/sorted.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -292,13 +294,6 @@ static void names_take(struct gather *gather, const struct code_symbols *symbols
 	}
 }
 
-static int unpatchable_order(const void *a, const void *b)
-{
-	const struct sweep_unpatchable *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 void unpatchable_gather(struct gather *gather, struct code_file *file,
 			const struct code_symbols *symbols)
 {
@@ -313,10 +308,7 @@ void unpatchable_gather(struct gather *gather, struct code_file *file,
 	go_take(gather, file);
 	if (symbols)
 		names_take(gather, symbols);
-	if (sweep->unpatchable_count)
-		qsort(sweep->unpatchables, sweep->unpatchable_count, sizeof(*sweep->unpatchables),
-		      unpatchable_order);
-	if (sweep->return_excluded_count)
-		qsort(sweep->return_excluded, sweep->return_excluded_count,
-		      sizeof(*sweep->return_excluded), unpatchable_order);
+	sorted_make(sweep->unpatchables, sweep->unpatchable_count, sizeof(*sweep->unpatchables));
+	sorted_make(sweep->return_excluded, sweep->return_excluded_count,
+		    sizeof(*sweep->return_excluded));
 }

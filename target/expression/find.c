@@ -200,16 +200,16 @@ static int mangle(const char *name, const char *local, char *linkage)
 	return 1;
 }
 
-static int symbol_find(struct code_module *module, const char *name, uint64_t *start,
-		       uint64_t *bytes, int *is_function)
+static int symbol_find(struct code_module *module, const char *name,
+		       struct code_symbol_found *found)
 {
 	char linkage[LINKAGE_MAX];
-	int err = code_symbol_extent(module->file, name, start, bytes, is_function);
+	int err = code_symbol_find(module->file, name, 0, found);
 
 	if (err == -ENOENT && strstr(name, "::") && mangle(name, "", linkage))
-		err = code_symbol_extent(module->file, linkage, start, bytes, is_function);
+		err = code_symbol_find(module->file, linkage, 0, found);
 	if (err == -ENOENT && strstr(name, "::") && mangle(name, "L", linkage))
-		err = code_symbol_extent(module->file, linkage, start, bytes, is_function);
+		err = code_symbol_find(module->file, linkage, 0, found);
 	return err;
 }
 
@@ -226,61 +226,58 @@ static int symbol_seek(struct finding *finding)
 {
 	const struct watch_expr *expr = finding->expr;
 	struct code_module *holder = NULL;
-	uint64_t start, bytes, first_start = 0, first_bytes = 0;
-	int is_function, first_function = 0;
+	struct code_symbol_found found, first = { 0 };
 	char length[448], missing[384];
 
 	for (size_t i = 0; i < finding->count && holder != finding->program; i++) {
 		struct code_module *module = finding->modules[i];
-		int err = symbol_find(module, expr->name, &start, &bytes, &is_function);
+		int err = symbol_find(module, expr->name, &found);
 
 		if (err == -ENOTUNIQ)
 			return refuse_base(finding, -WM_E_WATCH_SEVERAL, expr->name,
 					   ", as the linker knows it");
 		if (err && err != -ENOENT)
 			return err;
-		if (err || !code_file_segment(module->file, start))
+		if (err || !code_file_segment(module->file, found.address))
 			continue;
 		if (holder)
 			return several_modules(finding,
 					       (struct code_module *const[]){ holder, module }, 2);
 		holder = module;
-		first_start = start;
-		first_bytes = bytes;
-		first_function = is_function;
+		first = found;
 	}
 	if (!holder)
 		return 1;
-	place_at(finding, holder, first_start);
+	place_at(finding, holder, first.address);
 	if (set(&finding->place->variable, expr->name) || set(&finding->place->source, ""))
 		return -ENOMEM;
 	if (expr->length)
 		return 0;
-	if (first_function)
+	if (first.is_function)
 		return refuse_base(finding, -WM_E_WATCH_TYPE, expr->name, MISFIT_FUNCTION);
 	missing_words(holder, missing, sizeof(missing));
-	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes%s", first_bytes,
+	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes%s", first.bytes,
 		 missing);
-	return refuse_base(finding, -WM_E_NO_DEBUG, expr->name, first_bytes ? length : missing);
+	return refuse_base(finding, -WM_E_NO_DEBUG, expr->name, first.bytes ? length : missing);
 }
 
 /* Likewise of what each thread has one of. */
 static int thread_symbol_seek(struct finding *finding)
 {
 	const struct watch_expr *expr = finding->expr;
-	uint64_t offset, bytes;
+	struct code_symbol_found found;
 	char length[64];
 
 	for (size_t i = 0; i < finding->count; i++) {
 		struct code_module *module = finding->modules[i];
-		int err = code_symbol_thread(module->file, expr->name, &offset, &bytes);
+		int err = code_symbol_find(module->file, expr->name, 1, &found);
 
 		if (err == -ENOTUNIQ)
 			return refuse_base(finding, -WM_E_WATCH_SEVERAL, expr->name,
 					   ", as the linker knows it");
 		if (err == -ENOENT)
 			continue;
-		if (!err && location_find_thread(module->file, offset, &finding->place->base,
+		if (!err && location_find_thread(module->file, found.address, &finding->place->base,
 						 &finding->place->start))
 			err = -WM_E_WATCH_THREAD;
 		if (err || !expr->options.thread)
@@ -288,10 +285,10 @@ static int thread_symbol_seek(struct finding *finding)
 				       ? err
 				       : refuse_base(finding, -WM_E_WATCH_THREAD, expr->name, "");
 		finding->place->module = module;
-		snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes", bytes);
+		snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes", found.bytes);
 		if (!expr->length)
 			return refuse_base(finding, -WM_E_NO_DEBUG, expr->name,
-					   bytes ? length : "");
+					   found.bytes ? length : "");
 		return set(&finding->place->variable, expr->name) ||
 				       set(&finding->place->source, "")
 			       ? -ENOMEM

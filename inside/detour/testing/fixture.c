@@ -171,7 +171,7 @@ static void put_event(struct composer *c, const struct trial_wish *wish)
 						: 0)));
 }
 
-/* The return address is at stack_bytes(%rsp). target/code/payload.c says what is saved. */
+/* The return address is at stack_bytes(%rsp). target/code/trampoline.c says what is saved. */
 static void put_return(struct composer *c, uint8_t stack_bytes)
 {
 	uint8_t saved = stack_bytes ? DETOUR_SAVED_BYTES : 0, down = (uint8_t)(stack_bytes + saved);
