@@ -406,9 +406,7 @@ static int parameter_read(const struct code_frame *frame, Dwarf_Die *function, D
 		err = -ENOENT;
 	if (!err)
 		err = value_of(frame, function, parameter, value, bytes);
-	return err ? err
-		   : type_make(type, &declared, bytes, 0, 0, frame->file,
-			       code_dwarf_of(frame->file));
+	return err ? err : type_make(type, &declared, bytes, 0, 0, frame->file);
 }
 
 struct taking {

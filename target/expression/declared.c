@@ -85,27 +85,19 @@ static int complete(const struct scope *scope, void *data)
 }
 
 /* Replace a declaration by the whole type, from anywhere in the module. Else leave it. */
-static void declaration_complete(Dwarf_Die *die, const struct code_file *file,
-				 const struct code_dwarf *dwarf)
+static void declaration_complete(Dwarf_Die *die, const struct code_file *file)
 {
 	struct completion completion = { .name = dwarf_diename(die),
 					 .tag = dwarf_tag(die),
 					 .die = die };
 	struct scope scope = { .level = 0 };
-	Dwarf *other;
 
-	if (!dwarf || !completion.name || scope_of(die, &scope) ||
-	    !scope_path(&scope, 1, completion.path))
+	if (!completion.name || scope_of(die, &scope) || !scope_path(&scope, 1, completion.path))
 		return;
-	if (scope_walk(file, dwarf->dwarf, scope.level > 1, complete, &completion))
-		return;
-	other = dwarf_getalt(dwarf->dwarf);
-	if (other)
-		scope_walk(file, other, scope.level > 1, complete, &completion);
+	scope_walk_all(file, scope.level > 1, complete, &completion);
 }
 
-int declared_peel(struct declared *type, const struct code_file *file,
-		  const struct code_dwarf *dwarf)
+int declared_peel(struct declared *type, const struct code_file *file)
 {
 	for (int i = 0; i < PEELS_MAX; i++) {
 		int err;
@@ -128,7 +120,7 @@ int declared_peel(struct declared *type, const struct code_file *file,
 			return -ENOENT;
 		default:
 			if (dwarf_hasattr(&type->die, DW_AT_declaration))
-				declaration_complete(&type->die, file, dwarf);
+				declaration_complete(&type->die, file);
 			return 0;
 		}
 	}
@@ -344,7 +336,7 @@ static int bytes_of(const struct declared *type, unsigned int depth, uint64_t *b
 
 	if (depth > DIMENSIONS_MAX)
 		return -WM_E_WATCH_DAMAGED;
-	err = declared_peel(&peeled, NULL, NULL);
+	err = declared_peel(&peeled, NULL);
 	if (err)
 		return err;
 	err = peeled.dimension ? -ENOENT : constant_of(&peeled.die, DW_AT_byte_size, &value);

@@ -42,10 +42,9 @@ int declared_of(Dwarf_Die *die, struct declared *type);
 
 /*
  * Take off what adds no structure: typedef, const and the like. Replace a mere declaration by its
- * type, out of any unit of `dwarf` (NULL: don't look). 0; -ENOENT: void; -WM_E_WATCH_DAMAGED.
+ * type, out of any unit of the file (NULL: don't look). 0; -ENOENT: void; -WM_E_WATCH_DAMAGED.
  */
-int declared_peel(struct declared *type, const struct code_file *file,
-		  const struct code_dwarf *dwarf);
+int declared_peel(struct declared *type, const struct code_file *file);
 
 /* Of a peeled type: DW_TAG_*. */
 int declared_tag(const struct declared *type);

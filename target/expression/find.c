@@ -487,7 +487,6 @@ static int steps_take(struct finding *finding)
 		steps.is_address = 1;
 	} else if (finding->described) {
 		steps.file = finding->described->file;
-		steps.dwarf = code_dwarf_of(finding->described->file);
 		steps.type.language = dwarf_diecu(&finding->variable.die, &unit, NULL, NULL)
 					      ? dwarf_srclang(&unit)
 					      : 0;

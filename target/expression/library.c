@@ -68,7 +68,7 @@ static int library_name(const struct declared *record, char *name)
 
 /* Go the members of a path. 0; -ENOENT: they are not there. */
 static int path_go(const struct declared *record, const char *path, const struct code_file *file,
-		   const struct code_dwarf *dwarf, uint64_t *offset, struct declared *type)
+		   uint64_t *offset, struct declared *type)
 {
 	char detail[WATCH_DETAIL_MAX], name[PATH_BYTES];
 	struct member_found member;
@@ -79,13 +79,12 @@ static int path_go(const struct declared *record, const char *path, const struct
 		size_t bytes = strcspn(path, "/");
 
 		snprintf(name, sizeof(name), "%.*s", (int)bytes, path);
-		if (!declared_is_record(type) ||
-		    member_find(type, name, file, dwarf, &member, detail) || member.hop_count ||
-		    member.member.is_static || member.member.bits)
+		if (!declared_is_record(type) || member_find(type, name, file, &member, detail) ||
+		    member.hop_count || member.member.is_static || member.member.bits)
 			return -ENOENT;
 		*offset += member.member.offset;
 		*type = member.member.type;
-		if (declared_peel(type, file, dwarf))
+		if (declared_peel(type, file))
 			return -ENOENT;
 		if (!path[bytes])
 			return 0;
@@ -94,11 +93,10 @@ static int path_go(const struct declared *record, const char *path, const struct
 }
 
 static int way_go(const struct declared *record, const struct kind *kind, const struct way *way,
-		  const struct code_file *file, const struct code_dwarf *dwarf,
-		  struct library_found *found)
+		  const struct code_file *file, struct library_found *found)
 {
 	struct declared limit;
-	int err = path_go(record, way->pointer, file, dwarf, &found->offset, &found->type);
+	int err = path_go(record, way->pointer, file, &found->offset, &found->type);
 
 	if (err)
 		return err;
@@ -106,12 +104,11 @@ static int way_go(const struct declared *record, const struct kind *kind, const 
 	    declared_tag(&found->type) != DW_TAG_array_type)
 		return -ENOENT;
 	found->limit = kind->limit;
-	return way->limit ? path_go(record, way->limit, file, dwarf, &found->limit_offset, &limit)
-			  : 0;
+	return way->limit ? path_go(record, way->limit, file, &found->limit_offset, &limit) : 0;
 }
 
 int library_find(const struct declared *record, unsigned int use, const struct code_file *file,
-		 const struct code_dwarf *dwarf, struct library_found *found)
+		 struct library_found *found)
 {
 	char name[SCOPE_PATH_MAX];
 
@@ -124,7 +121,7 @@ int library_find(const struct declared *record, unsigned int use, const struct c
 		if (!(kind->uses & use) || strncmp(name, kind->name, strlen(kind->name)))
 			continue;
 		for (size_t j = 0; j < WAYS_MAX && kind->ways[j].pointer; j++)
-			if (!way_go(record, kind, &kind->ways[j], file, dwarf, found))
+			if (!way_go(record, kind, &kind->ways[j], file, found))
 				return 0;
 		return -EOPNOTSUPP;
 	}

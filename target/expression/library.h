@@ -29,6 +29,6 @@ struct library_found {
  * -EOPNOTSUPP: it has, but its members are not known here, as those of libc++'s basic_string.
  */
 int library_find(const struct declared *record, unsigned int use, const struct code_file *file,
-		 const struct code_dwarf *dwarf, struct library_found *found);
+		 struct library_found *found);
 
 #endif

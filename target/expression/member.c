@@ -33,7 +33,6 @@ struct seeking {
 	const char *name;	    /* NULL: find a class */
 	char class[SCOPE_PATH_MAX]; /* as scope_squeeze() has it */
 	const struct code_file *file;
-	const struct code_dwarf *dwarf;
 	struct route route; /* the walk's */
 	unsigned int looked;
 	unsigned int nested; /* anonymous members in each other */
@@ -97,7 +96,7 @@ static int own_visit(const struct declared_member *member, void *data)
 		return 0;
 	if (member->name)
 		return strcmp(member->name, seeking->name) ? 0 : candidate_add(seeking, member);
-	if (seeking->nested == DEPTH_MAX || declared_peel(&type, seeking->file, seeking->dwarf) ||
+	if (seeking->nested == DEPTH_MAX || declared_peel(&type, seeking->file) ||
 	    !declared_is_record(&type))
 		return 0;
 	/* The members of an anonymous one are the class's own. */
@@ -169,8 +168,7 @@ static int base_visit(const struct declared_member *member, void *data)
 
 	if (++seeking->looked > DECLARED_MEMBERS_MAX)
 		return -WM_E_WATCH_DAMAGED;
-	if (!member->is_base || declared_peel(&type, seeking->file, seeking->dwarf) ||
-	    !declared_is_record(&type))
+	if (!member->is_base || declared_peel(&type, seeking->file) || !declared_is_record(&type))
 		return 0;
 	if (dwarf_hasattr(&type.die, DW_AT_declaration))
 		seeking->is_incomplete = 1;
@@ -188,7 +186,7 @@ static int base_visit(const struct declared_member *member, void *data)
  * A type unit may lack a static member: GCC moves its declaration to the unit that defines it, into
  * a declaration of the class.
  */
-static int mount_ns_visit(const struct scope *scope, void *data)
+static int type_unit_visit(const struct scope *scope, void *data)
 {
 	struct seeking *seeking = data;
 	const struct declared *record = innermost(&seeking->route);
@@ -203,16 +201,14 @@ static int mount_ns_visit(const struct scope *scope, void *data)
 	return declared_members(&declaration, own_visit, seeking);
 }
 
-static int mount_ns_seek(struct seeking *seeking)
+static int type_unit_seek(struct seeking *seeking)
 {
 	struct scope scope = { .level = 0 };
 	Dwarf_Die die = innermost(&seeking->route)->die;
 
-	if (!seeking->dwarf || scope_of(&die, &scope) ||
-	    dwarf_tag(&scope.levels[0]) != DW_TAG_type_unit)
+	if (scope_of(&die, &scope) || dwarf_tag(&scope.levels[0]) != DW_TAG_type_unit)
 		return 0;
-	return scope_walk(seeking->file, seeking->dwarf->dwarf, scope.level > 1, mount_ns_visit,
-			  seeking);
+	return scope_walk(seeking->file, scope.level > 1, type_unit_visit, seeking);
 }
 
 /* In the innermost class of the route; in its base classes only if it has no such name itself. */
@@ -224,7 +220,7 @@ static int record_seek(struct seeking *seeking)
 	if (seeking->name) {
 		ret = declared_members(&record, own_visit, seeking);
 		if (!ret)
-			ret = mount_ns_seek(seeking);
+			ret = type_unit_seek(seeking);
 	} else {
 		ret = is_class(seeking, &record) ? candidate_add(seeking, NULL) : 0;
 	}
@@ -251,8 +247,7 @@ static int virtual_visit(const struct declared_member *member, void *data)
 	if (++basing->looked > DECLARED_MEMBERS_MAX)
 		return -WM_E_WATCH_DAMAGED;
 	if (!member->is_base || basing->depth == DEPTH_MAX ||
-	    declared_peel(&type, basing->seeking->file, basing->seeking->dwarf) ||
-	    !declared_is_record(&type))
+	    declared_peel(&type, basing->seeking->file) || !declared_is_record(&type))
 		return 0;
 	if (member->is_virtual && type.die.addr == basing->wanted)
 		return 1;
@@ -360,9 +355,9 @@ static int seek(struct seeking *seeking, const char *name, char *detail)
 }
 
 int member_find(const struct declared *record, const char *name, const struct code_file *file,
-		const struct code_dwarf *dwarf, struct member_found *found, char *detail)
+		struct member_found *found, char *detail)
 {
-	struct seeking seeking = { .file = file, .dwarf = dwarf };
+	struct seeking seeking = { .file = file };
 	const struct candidate *only = &seeking.candidates[0];
 	int err;
 
@@ -381,10 +376,9 @@ int member_find(const struct declared *record, const char *name, const struct co
 }
 
 int member_base(const struct declared *record, const struct declared *base,
-		const struct code_file *file, const struct code_dwarf *dwarf,
-		struct member_found *found, char *detail)
+		const struct code_file *file, struct member_found *found, char *detail)
 {
-	struct seeking seeking = { .file = file, .dwarf = dwarf };
+	struct seeking seeking = { .file = file };
 	const struct candidate *only = &seeking.candidates[0];
 	struct scope scope = { .level = 0 };
 	char path[SCOPE_PATH_MAX];

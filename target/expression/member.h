@@ -34,14 +34,13 @@ struct member_found {
  * -WM_E_WATCH_DAMAGED.
  */
 int member_find(const struct declared *record, const char *name, const struct code_file *file,
-		const struct code_dwarf *dwarf, struct member_found *found, char *detail);
+		struct member_found *found, char *detail);
 
 /*
  * Likewise, find a base class, or the record itself: member.offset is its place, from the last hop,
  * and nothing else of `member` is set.
  */
 int member_base(const struct declared *record, const struct declared *base,
-		const struct code_file *file, const struct code_dwarf *dwarf,
-		struct member_found *found, char *detail);
+		const struct code_file *file, struct member_found *found, char *detail);
 
 #endif

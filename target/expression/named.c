@@ -203,16 +203,6 @@ static int lookup_visit(const struct scope *scope, void *data)
 	return is_near;
 }
 
-/* In the file, and in the one that it shares debug information with. */
-static int walk(const struct code_file *file, const struct code_dwarf *dwarf, int deep,
-		int (*visit)(const struct scope *scope, void *data), void *data)
-{
-	int ret = scope_walk(file, dwarf->dwarf, deep, visit, data);
-	Dwarf *other = ret ? NULL : dwarf_getalt(dwarf->dwarf);
-
-	return other ? scope_walk(file, other, deep, visit, data) : ret;
-}
-
 static void lookup_init(struct lookup *lookup, const char *name, const Dwarf_Die *near)
 {
 	static const struct {
@@ -270,10 +260,9 @@ static int pointer_visit(const struct scope *scope, void *data)
 }
 
 /* A typedef of a pointer: go to what that points to. */
-static int pointer_enter(struct declared *type, const struct code_file *file,
-			 const struct code_dwarf *dwarf)
+static int pointer_enter(struct declared *type, const struct code_file *file)
 {
-	int err = declared_peel(type, file, dwarf);
+	int err = declared_peel(type, file);
 
 	if (err == -ENOENT || (!err && declared_tag(type) != DW_TAG_pointer_type))
 		return -WM_E_WATCH_TYPE;
@@ -283,16 +272,15 @@ static int pointer_enter(struct declared *type, const struct code_file *file,
 }
 
 int named_find(const char *name, unsigned int pointers, const Dwarf_Die *near,
-	       const struct code_file *file, const struct code_dwarf *dwarf,
-	       struct declared *target)
+	       const struct code_file *file, struct declared *target)
 {
 	struct lookup lookup;
 	int ret;
 
 	lookup_init(&lookup, name, near);
-	ret = walk(file, dwarf, 0, lookup_visit, &lookup);
+	ret = scope_walk_all(file, 0, lookup_visit, &lookup);
 	if (ret >= 0 && !lookup.is_found)
-		ret = walk(file, dwarf, 1, lookup_visit, &lookup);
+		ret = scope_walk_all(file, 1, lookup_visit, &lookup);
 	if (ret < 0)
 		return ret;
 	if (!lookup.is_found)
@@ -302,11 +290,11 @@ int named_find(const char *name, unsigned int pointers, const Dwarf_Die *near,
 	target->die = lookup.found;
 	target->dimension = 0;
 	if (!pointers)
-		return pointer_enter(target, file, dwarf);
+		return pointer_enter(target, file);
 	while (--pointers) {
 		struct pointer_lookup pointer = { .target = target->die.addr };
 
-		ret = walk(file, dwarf, 1, pointer_visit, &pointer);
+		ret = scope_walk_all(file, 1, pointer_visit, &pointer);
 		if (ret < 0 || !pointer.is_found)
 			return ret < 0 ? ret : -ENOENT;
 		target->die = pointer.found;

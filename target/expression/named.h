@@ -25,7 +25,6 @@ size_t named_cast_read(const char *text, size_t at, size_t end, struct named_cas
  * none is). 0; -ENOENT; -WM_E_WATCH_TYPE; -WM_E_WATCH_SEVERAL; -WM_E_WATCH_DAMAGED.
  */
 int named_find(const char *name, unsigned int pointers, const Dwarf_Die *near,
-	       const struct code_file *file, const struct code_dwarf *dwarf,
-	       struct declared *target);
+	       const struct code_file *file, struct declared *target);
 
 #endif

@@ -65,8 +65,8 @@ static int unit_walk(struct scope *scope, int deep,
 	return err;
 }
 
-int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
-	       int (*visit)(const struct scope *scope, void *data), void *data)
+static int dwarf_walk(const struct code_file *file, Dwarf *dwarf, int deep,
+		      int (*visit)(const struct scope *scope, void *data), void *data)
 {
 	struct scope scope = { .level = 0 };
 	Dwarf_CU *unit = NULL;
@@ -80,6 +80,21 @@ int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
 			err = unit_walk(&scope, deep, visit, data);
 	}
 	return err;
+}
+
+int scope_walk(const struct code_file *file, int deep,
+	       int (*visit)(const struct scope *scope, void *data), void *data)
+{
+	return file && file->dwarf ? dwarf_walk(file, file->dwarf->dwarf, deep, visit, data) : 0;
+}
+
+int scope_walk_all(const struct code_file *file, int deep,
+		   int (*visit)(const struct scope *scope, void *data), void *data)
+{
+	int ret = scope_walk(file, deep, visit, data);
+	Dwarf *other = ret || !file || !file->dwarf ? NULL : dwarf_getalt(file->dwarf->dwarf);
+
+	return other ? dwarf_walk(file, other, deep, visit, data) : ret;
 }
 
 int scope_of(Dwarf_Die *die, struct scope *scope)

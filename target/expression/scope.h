@@ -23,10 +23,14 @@ struct scope {
  * Visit the descriptions in units and namespaces; with `deep` also in classes, functions and
  * blocks. A return of visit() other than 0 ends it and is returned; so does the file's pulse. No
  * compiler nests deeper than SCOPE_LEVELS_MAX: the rest of such a unit is left out. The scope is
- * valid for the call.
+ * valid for the call. Nothing is visited where code_dwarf_of() found none, or before it was called.
  */
-int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
+int scope_walk(const struct code_file *file, int deep,
 	       int (*visit)(const struct scope *scope, void *data), void *data);
+
+/* Likewise, then in the file that it shares debug information with. */
+int scope_walk_all(const struct code_file *file, int deep,
+		   int (*visit)(const struct scope *scope, void *data), void *data);
 
 /* Find the scopes around a description. 0 or -ENOENT. */
 int scope_of(Dwarf_Die *die, struct scope *scope);

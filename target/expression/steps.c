@@ -67,7 +67,7 @@ static void follow(struct steps *steps, size_t at, size_t bytes)
 int steps_peel(struct steps *steps, size_t at, size_t bytes)
 {
 	for (int i = 0; i < 2; i++) {
-		int err = declared_peel(&steps->type, steps->file, steps->dwarf), tag;
+		int err = declared_peel(&steps->type, steps->file), tag;
 
 		if (err)
 			return err;
@@ -90,7 +90,7 @@ static int library_go(struct steps *steps, unsigned int use, struct library_foun
 
 	if (steps->is_address || !declared_is_record(&steps->type))
 		return err;
-	err = library_find(&steps->type, use, steps->file, steps->dwarf, found);
+	err = library_find(&steps->type, use, steps->file, found);
 	if (err)
 		return err;
 	if (found->offset > INT64_MAX || steps_advance(steps, (int64_t)found->offset))
@@ -230,7 +230,7 @@ static int member_go(struct steps *steps, const struct watch_step *step)
 		return steps_misfit(steps, err, MISFIT_VOID, step);
 	if (!declared_is_record(&steps->type))
 		return steps_misfit(steps, -ENOENT, MISFIT_MEMBER, step);
-	err = member_find(&steps->type, step->name, steps->file, steps->dwarf, &found, candidates);
+	err = member_find(&steps->type, step->name, steps->file, &found, candidates);
 	if (err)
 		return member_refuse(steps, step, err, candidates);
 	if (found.member.is_static)
@@ -313,7 +313,7 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 		if (err)
 			return err;
 		target = steps->type; /* called as it is declared */
-		err = steps->has_type ? declared_peel(&target, steps->file, steps->dwarf) : -ENOENT;
+		err = steps->has_type ? declared_peel(&target, steps->file) : -ENOENT;
 		if (!err)
 			err = declared_bytes(&target, &bytes);
 		if (err)
@@ -386,18 +386,16 @@ static int type_find(const struct steps *steps, const struct watch_step *step, s
 	unsigned int pointers = (unsigned int)step->index;
 	int err = -ENOENT;
 
-	if (steps->dwarf)
+	if (steps->file)
 		err = named_find(step->name, pointers, steps->has_type ? &steps->type.die : NULL,
-				 steps->file, steps->dwarf, &to->type);
+				 steps->file, &to->type);
 	for (size_t i = 0; err == -ENOENT && i < steps->module_count; i++) {
 		const struct code_file *file = steps->modules[i]->file;
-		const struct code_dwarf *dwarf = code_dwarf_of(steps->modules[i]->file);
 
-		if (!dwarf || file == steps->file)
+		if (!code_dwarf_of(steps->modules[i]->file) || file == steps->file)
 			continue;
-		err = named_find(step->name, pointers, NULL, file, dwarf, &to->type);
+		err = named_find(step->name, pointers, NULL, file, &to->type);
 		to->file = file;
-		to->dwarf = dwarf;
 	}
 	if (!err || err == -WM_E_WATCH_DAMAGED || err == -ENOMEM)
 		return err;
@@ -423,10 +421,10 @@ static int object_go(struct steps *steps, const struct watch_step *step, struct 
 	struct member_found found;
 	int err;
 
-	if (declared_peel(&from, steps->file, steps->dwarf) || !declared_is_record(&from) ||
-	    declared_peel(&to, steps->file, steps->dwarf) || !declared_is_record(&to))
+	if (declared_peel(&from, steps->file) || !declared_is_record(&from) ||
+	    declared_peel(&to, steps->file) || !declared_is_record(&to))
 		return 0;
-	err = member_base(&from, &to, steps->file, steps->dwarf, &found, candidates);
+	err = member_base(&from, &to, steps->file, &found, candidates);
 	if (!err) {
 		err = bases_enter(steps, step, &found);
 		return err || steps_advance(steps, (int64_t)found.member.offset)
@@ -434,7 +432,7 @@ static int object_go(struct steps *steps, const struct watch_step *step, struct 
 			       : 0;
 	}
 	if (err == -ENOENT)
-		err = member_base(&to, &from, steps->file, steps->dwarf, &found, candidates);
+		err = member_base(&to, &from, steps->file, &found, candidates);
 	if (!err && found.hop_count)
 		return expression_trouble_set(steps->trouble, -WM_E_WATCH_SYNTAX, step->at,
 					      step->bytes,
@@ -458,7 +456,6 @@ static int cast_go(struct steps *steps, const struct watch_step *step)
 	if (!err && !is_void && steps->has_type && to.file == steps->file)
 		err = object_go(steps, step, steps->type, to.type);
 	steps->file = to.file;
-	steps->dwarf = to.dwarf;
 	steps->type = to.type;
 	steps->has_type = !is_void;
 	return err;

@@ -11,8 +11,7 @@ struct steps {
 	const struct watch_expr *expr;
 	struct watch_place *place; /* start and follows grow */
 	struct watch_trouble *trouble;
-	const struct code_file *file; /* that the types are of; NULL: no types */
-	const struct code_dwarf *dwarf;
+	const struct code_file *file;	    /* that the types are of; NULL: no types */
 	struct code_module *const *modules; /* where a cast's type may be declared */
 	size_t module_count;
 	struct declared type;

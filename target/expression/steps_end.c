@@ -79,7 +79,7 @@ static int end_bits(struct steps *steps)
 	}
 	steps->place->bytes = bytes;
 	return type_make(&steps->place->type, &steps->type, bytes, steps->bit, steps->bits,
-			 steps->file, steps->dwarf);
+			 steps->file);
 }
 
 int steps_end(struct steps *steps)
@@ -120,6 +120,6 @@ int steps_end(struct steps *steps)
 	if (place->follow_count > follows) /* it was a reference */
 		type = steps->type;
 	place->bytes = bytes;
-	err = type_make(&place->type, &type, 0, 0, 0, steps->file, steps->dwarf);
+	err = type_make(&place->type, &type, 0, 0, 0, steps->file);
 	return err == -WM_E_WATCH_DAMAGED ? refuse_all(steps, err, MISFIT_VOID) : err;
 }

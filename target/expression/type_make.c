@@ -23,7 +23,6 @@ struct making {
 	uint8_t *depths;
 	size_t depth_room;
 	const struct code_file *file;
-	const struct code_dwarf *dwarf;
 	size_t parent; /* whose children are made */
 };
 
@@ -297,7 +296,7 @@ static int node_fill(struct making *making, size_t at)
 	node->name = name_add(making, name);
 	node->class = WATCH_BYTES;
 	node->type = WM_TYPE_BYTES;
-	err = declared_peel(&declared, making->file, making->dwarf);
+	err = declared_peel(&declared, making->file);
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	if (!bytes && (declared_bytes(&declared, &bytes) || bytes > UINT32_MAX))
@@ -349,10 +348,9 @@ static void bits_check(struct watch_node *node)
 }
 
 int type_make(struct watch_type *type, const struct declared *declared, uint64_t bytes,
-	      unsigned int bit, unsigned int bits, const struct code_file *file,
-	      const struct code_dwarf *dwarf)
+	      unsigned int bit, unsigned int bits, const struct code_file *file)
 {
-	struct making making = { .type = type, .file = file, .dwarf = dwarf };
+	struct making making = { .type = type, .file = file };
 	struct watch_node node = { .bit = (uint16_t)bit, .bits = (uint16_t)bits };
 	int err;
 

@@ -11,8 +11,7 @@
  * that are watched; bits 0: none. 0, -ENOMEM, -WM_E_WATCH_DAMAGED. Release also after an error.
  */
 int type_make(struct watch_type *type, const struct declared *declared, uint64_t bytes,
-	      unsigned int bit, unsigned int bits, const struct code_file *file,
-	      const struct code_dwarf *dwarf);
+	      unsigned int bit, unsigned int bits, const struct code_file *file);
 
 /* As expression_type_bits(), of any of a type's nodes. */
 uint64_t type_node_bits(const struct watch_node *node, const void *value);

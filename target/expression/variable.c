@@ -209,11 +209,10 @@ static int refuse(const struct search *search, struct watch_trouble *trouble)
 int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
 		  struct watch_trouble *trouble)
 {
-	struct code_dwarf *dwarf = code_dwarf_of(file);
 	struct search *search;
 	int err;
 
-	if (!dwarf)
+	if (!code_dwarf_of(file))
 		return -WM_E_NO_DEBUG;
 	search = calloc(1, sizeof(*search));
 	if (!search)
@@ -222,7 +221,7 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
 	search->expr = expr;
 	scope_squeeze(expr->name, search->name, sizeof(search->name));
 	search->last = scope_last_part(search->name);
-	err = scope_walk(file, dwarf->dwarf, search->last != search->name, look, search);
+	err = scope_walk(file, search->last != search->name, look, search);
 	if (!err && search->count > 1) {
 		err = several(search, trouble);
 	} else if (!err && search->count && search->found[0].base == WATCH_IN_FRAME &&
@@ -267,9 +266,8 @@ static int name_take(const struct scope *scope, void *data)
 int expression_names(struct code_module *module, int (*take)(const char *name, void *data),
 		     void *data)
 {
-	struct code_dwarf *dwarf = code_dwarf_of(module->file);
 	struct naming naming = { module->file, take, data };
-	int ret = dwarf ? scope_walk(module->file, dwarf->dwarf, 1, name_take, &naming) : 0;
+	int ret = code_dwarf_of(module->file) ? scope_walk(module->file, 1, name_take, &naming) : 0;
 
 	return ret ? ret : code_symbol_data(module->file, take, data);
 }
