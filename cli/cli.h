@@ -55,7 +55,7 @@ int complain(int error, const char *format, ...) __attribute__((format(printf, 2
 
 /*
  * Print on stderr. Names that programs and files gave themselves may be among the words: what a
- * terminal would obey, line ends too, is shown as \xNN.
+ * terminal would obey, line ends too, is shown as \xNN; but the format's own last line end is one.
  */
 void complain_words(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

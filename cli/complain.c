@@ -35,10 +35,16 @@ static void put(FILE *to, const char *text)
 static void put_words(FILE *to, const char *format, va_list args)
 {
 	char *text = NULL;
+	int bytes = vasprintf(&text, format, args), is_line;
 
-	if (vasprintf(&text, format, args) < 0)
+	if (bytes < 0)
 		return;
+	is_line = bytes && format[strlen(format) - 1] == '\n';
+	if (is_line)
+		text[bytes - 1] = '\0';
 	put(to, text);
+	if (is_line)
+		fputc('\n', to);
 	free(text);
 }
 
@@ -83,14 +89,12 @@ void complain_meant(const char *word, const char *const *all, size_t count)
 
 	if (!*similar_words(word, all, count, meant, sizeof(meant)))
 		return;
-	complain_words(" %s", meant + 1);
-	fputc('\n', stderr);
+	complain_words(" %s\n", meant + 1);
 }
 
 int complain_near(int error, const char *name, const char *const *all, size_t count)
 {
-	complain_words("waymark: %s: %s", wm_error_text(error), name);
-	fputc('\n', stderr);
+	complain_words("waymark: %s: %s\n", wm_error_text(error), name);
 	complain_meant(name, all, count);
 	print_hint(error);
 	return CLI_FAILED;

@@ -291,13 +291,12 @@ static int complain_control(const char *where, int err, const struct answer *ans
 {
 	if (!err && answer->status != -ENOENT)
 		return complain(answer->status, "%s", answer->text);
-	complain_words("waymark: %s: %s", err ? where : answer->text,
+	complain_words("waymark: %s: %s\n", err ? where : answer->text,
 		       !err		    ? "it is not recorded now"
 		       : err == -EAGAIN	    ? "the recorder does not answer"
 		       : err == -ECONNRESET ? "the recording ended before it answered"
 		       : err == -EACCES	    ? "that is another user's"
 					    : "no recording runs here that could be changed");
-	fputc('\n', stderr);
 	return CLI_FAILED;
 }
 

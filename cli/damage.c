@@ -11,10 +11,9 @@
 
 static void print_damage(const struct trace_damage *damage)
 {
-	complain_words("  %s, byte %llu: %s; %llu bytes left out", damage->file,
+	complain_words("  %s, byte %llu: %s; %llu bytes left out\n", damage->file,
 		       (unsigned long long)damage->offset, damage->what,
 		       (unsigned long long)damage->bytes);
-	fputc('\n', stderr);
 }
 
 int damage_complain(const struct trace_reader *reader, const char *dir)
@@ -24,9 +23,8 @@ int damage_complain(const struct trace_reader *reader, const char *dir)
 
 	fflush(stdout); /* where both go to one place, this comes after */
 	if (end) {
-		complain_words("waymark: %s: %s%s%s", dir, end, reader->write_error ? ": " : "",
+		complain_words("waymark: %s: %s%s%s\n", dir, end, reader->write_error ? ": " : "",
 			       reader->write_error ? strerror(reader->write_error) : "");
-		fputc('\n', stderr);
 	}
 	if (!reader->damages_ever)
 		return CLI_FINE;

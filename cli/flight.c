@@ -137,9 +137,8 @@ void flight_tell(const struct flight *flight, const char *dir)
 	if (!flight->trigger)
 		return;
 	if (!fired->has) {
-		complain_words("waymark: --on %s: it did not come to that; no trace was written",
+		complain_words("waymark: --on %s: it did not come to that; no trace was written\n",
 			       flight->text);
-		fputc('\n', stderr);
 		return;
 	}
 	complain_words("waymark: --on %s: in thread %d of process %d", flight->text,

@@ -57,8 +57,7 @@ static int unknown(const char *name)
 
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		names[i] = commands[i].name;
-	complain_words("waymark: there is no command %s", name);
-	fputc('\n', stderr);
+	complain_words("waymark: there is no command %s\n", name);
 	complain_meant(name, names, COMMAND_COUNT);
 	fputs("  see waymark help\n", stderr);
 	return CLI_USAGE;

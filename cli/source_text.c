@@ -113,9 +113,8 @@ void source_complain_changed(const char *path, int64_t written_s, int64_t built_
 	if (!built_s || written_s <= built_s)
 		return;
 	complain_words(
-		"waymark: %s was changed after the program was built: its lines may be others",
+		"waymark: %s was changed after the program was built: its lines may be others\n",
 		path);
-	fputc('\n', stderr);
 }
 
 const char *source_text_line(const struct source_text *text, uint32_t number, size_t *bytes)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What `record`, `watch` and `top` look into: processes of -p, a program that is started, or CPUs. */
+/* What `record`, `watch` and `top` look into: processes, a program that is started, or CPUs. */
 #ifndef CLI_TARGETS_H
 #define CLI_TARGETS_H
 

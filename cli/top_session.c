@@ -220,9 +220,8 @@ int top_session_begin(struct top_session *recorded, const struct top_options *op
 
 	name_what(recorded, options);
 	if (!options->specs.count && !wanted) {
-		complain_words("waymark: nothing is permitted that top records by default: %s",
+		complain_words("waymark: nothing is permitted that top records by default: %s\n",
 			       recorded->left_out);
-		fputc('\n', stderr);
 		return CLI_FAILED;
 	}
 	err = make(recorded, options, wanted, &starts);
@@ -241,13 +240,11 @@ int top_session_begin(struct top_session *recorded, const struct top_options *op
 	if (err)
 		return give_up(recorded, err);
 	if (recorded->left_out[0]) {
-		complain_words("waymark: without %s", recorded->left_out);
-		fputc('\n', stderr);
+		complain_words("waymark: without %s\n", recorded->left_out);
 	}
 	if (options->targets.command && !options->output) {
-		complain_words("waymark: the output of %s goes to /dev/null; --output keeps it",
+		complain_words("waymark: the output of %s goes to /dev/null; --output keeps it\n",
 			       options->targets.command[0]);
-		fputc('\n', stderr);
 	}
 	watch_findings(recorded->session, 0, &findings);
 	findings_print(&findings, 0, 0);

@@ -8,9 +8,9 @@
 #include "base/quantity.h"
 #include "cli/targets.h"
 #include "cli/watch_hit.h"
-#include "cli/watch_stop.h"
 #include "cli/watch_where.h"
 #include "record/session/session.h"
+#include "record/spec/spec.h"
 #include "record/watch/watches.h"
 #include "target/process/ticks.h"
 
@@ -193,19 +193,62 @@ static void table_show(struct watching *watching)
 	push_out(watching);
 }
 
+/* ---- a stop ---- */
+
+/* Whether the watch that an event is of has `signal=STOP`. */
+static int is_stop(const struct spec_list *specs, const struct wm_event *event)
+{
+	const char *words = !strncmp(event->name, "watch:", 6) ? event->name + 6 : event->name;
+
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct watch_expr *watch = specs->all[i].watch;
+
+		if (watch && watch->options.signal == SIGSTOP && !strcmp(watch->words, words))
+			return 1;
+	}
+	return 0;
+}
+
+/* The function's name, if a shell and gdb take it as it is; else "". */
+static const char *plain_function(const struct where *where)
+{
+	const char *name = where->spot.count ? where->spot.frames[0].function : NULL;
+
+	return name && !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					  "0123456789_:")]
+		       ? name
+		       : "";
+}
+
+/* Where the program was stopped, and how to look at its variables and continue it. */
+static void stop_complain(const struct wm_event *event, const struct where *where)
+{
+	const char *function = plain_function(where);
+	char text[WATCH_WHERE_BYTES];
+
+	complain_words("waymark: %s stopped process %u in %s", event->name, event->pid,
+		       watch_where_text(where, text, sizeof(text)));
+	fprintf(stderr, "\n  variables and registers there: gdb -p %u", event->pid);
+	if (*function)
+		fprintf(stderr, " -ex 'frame function %s' -ex 'info locals'", function);
+	else
+		fputs(", in the frame behind <signal handler called>", stderr);
+	fprintf(stderr, "\n  continue it: kill -CONT %u\n", event->pid);
+}
+
 /* Printed at once: the program is stopped until its user continues it. */
 static void tell_stop(struct watching *watching, const struct wm_event *event)
 {
 	struct where_backtrace backtrace = { .frames = { NULL } };
 
-	if (!watch_stops(watching->session, event) ||
+	if (!is_stop(watching->session->specs, event) ||
 	    watch_backtrace_event(watching->wheres, watching->session->told_process, event,
 				  &backtrace) ||
 	    !backtrace.frames[0])
 		return;
 	table_clear(watching, stdout);
 	fflush(stdout);
-	watch_stop_complain(event, backtrace.frames[0]);
+	stop_complain(event, backtrace.frames[0]);
 }
 
 static int on_event(const struct wm_event *event, void *data)

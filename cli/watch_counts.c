@@ -89,9 +89,8 @@ void watch_counts_text(const struct watched_spec *watched, int unproven, const c
 	char text[COUNT_BYTES];
 
 	if (unproven && !counts->hits) {
-		complain_words_put(to, "%s: hits were not measured: %s", watched->text,
+		complain_words_put(to, "%s: hits were not measured: %s\n", watched->text,
 				   wm_error_text(unproven));
-		fputc('\n', to);
 		return;
 	}
 	complain_words_put(to, "%s: %s hit%s", watched->text,

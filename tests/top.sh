@@ -90,6 +90,7 @@ else
 	holds "switches are not known" 'all(t["switches"] is None for o in rows for t in o["top_thread"])'
 	timeout -k 5 100 ./unpermitted "$waymark" top -a >out 2>words && fail "all CPUs, unpermitted"
 	says "nothing is permitted"
+	! grep -F "\\x0a" words || fail "the line has no end: $(cat words)"
 	timeout -k 5 100 ./unpermitted "$waymark" top -e switch -- true >out 2>words &&
 		fail "switches, unpermitted"
 fi
