@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list.h"
 
+#include "base/fieldname.h"
+#include "base/text_buffer.h"
 #include "cli/cli.h"
+#include "cli/findings.h"
 #include "record/marker/catalog.h"
 #include "record/marker/hits.h"
+#include "record/perf/count_event.h"
+#include "record/probe/listing.h"
 #include "record/spec/spec.h"
+#include "target/code/probe_place.h"
 #include "target/expression/expr.h"
 
 #include <errno.h>
@@ -13,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <waymark/error.h>
+
+#define FIELDS_MAX 16
 
 static const char usage[] =
 	"Usage: waymark list [OPTION]... FILE... [SUBSYSTEM:EVENT]...\n"
@@ -144,7 +152,107 @@ static int options_read(struct options *options, int argc, char **argv)
 	return -1;
 }
 
-static int fill(struct catalog *catalog, const struct options *options)
+/* ---- markers ---- */
+
+static const char *const state_words[] = {
+	[SITE_IS_DORMANT] = "dormant",
+	[SITE_IS_ARMED] = "armed",
+	[SITE_IS_CHANGED] = "changed",
+	[SITE_IS_SILENT] = "none",
+};
+
+static const struct row_column marker_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT" },
+	{ "kind", ROW_TEXT, ROW_PLAIN, 0, "event, inline, begin or end" },
+	{ "way", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "how a site asks: flag or jump" },
+	{ "sites", ROW_U64, ROW_COUNT, 0, "how many there are" },
+	{ "armed", ROW_U64, ROW_COUNT, ROW_QUIET, "sites that record" },
+	{ "changed", ROW_U64, ROW_COUNT, ROW_QUIET, "sites whose code the program changed" },
+	{ "hits", ROW_U64, ROW_COUNT, 0, "in all modules of the process; null: not counted" },
+	{ "fields", ROW_TEXT, ROW_PLAIN, 0, "name and type of each" },
+	{ "types_differ", ROW_BOOL, ROW_PLAIN, ROW_QUIET, "sites do not agree: it can't be armed" },
+	{ "file", ROW_TEXT, ROW_PLAIN, 0, "of the first site's source" },
+	{ "line", ROW_U64, ROW_PLAIN, 0, "there" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
+	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
+	{ "refused", ROW_TEXT, ROW_PLAIN, 0, "why no agent can enter the process" },
+};
+static ROW_TABLE(marker_table, "marker", "A marker of a file or process.", marker_columns);
+
+static const struct row_column site_columns[] = {
+	{ "marker", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "in the process, or as linked" },
+	{ "state", ROW_TEXT, ROW_PLAIN, 0, "dormant, armed, changed, or none" },
+	{ "file", ROW_TEXT, ROW_PLAIN, 0, "of the source" },
+	{ "line", ROW_U64, ROW_PLAIN, 0, "there" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
+	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
+};
+static ROW_TABLE(site_table, "site", "A site of a marker.", site_columns);
+
+/* Add "name type"; an unknown WM_TYPE_* is "?". */
+static void field_add(struct text *fields, const char *name, uint8_t type)
+{
+	const char *word = catalog_type(type);
+
+	text_format(fields, "%s%s %s", fields->bytes ? ", " : "", name, word ? word : "?");
+}
+
+static void put_marker(struct rows *rows, const struct catalog_marker *marker)
+{
+	char names[FIELDS_MAX][FIELDNAME_BYTES];
+	struct text fields = { 0 };
+	int count = 0;
+
+	while (count < FIELDS_MAX && marker->types[count])
+		count++;
+	fieldname_list(marker->fields, count, names);
+	for (int i = 0; i < count; i++)
+		field_add(&fields, names[i], marker->types[i]);
+	ROWS_PUT(rows, marker_columns, row_text(marker->name), row_text(catalog_kind(marker->kind)),
+		 row_text(marker->way == 'p' ? "flag" : "jump"), row_u64(marker->site_count),
+		 row_u64(marker->counts[SITE_IS_ARMED]), row_u64(marker->counts[SITE_IS_CHANGED]),
+		 marker->pid && marker->hits != CATALOG_HITS_UNKNOWN ? row_u64(marker->hits)
+								     : row_null(),
+		 row_words(fields.at), row_bool(marker->types_differ),
+		 row_words(marker->sites[0].file), row_u64(marker->sites[0].line),
+		 row_known((uint64_t)marker->pid), row_text(marker->module),
+		 row_text(marker->refusal));
+	text_release(&fields);
+}
+
+static void put_sites(struct rows *rows, const struct catalog_marker *marker)
+{
+	for (size_t i = 0; i < marker->site_count; i++) {
+		const struct catalog_site *site = &marker->sites[i];
+
+		ROWS_PUT(rows, site_columns, row_text(marker->name),
+			 site->address ? row_address(site->address) : row_null(),
+			 row_text(state_words[site->state]), row_words(site->file),
+			 row_u64(site->line), row_known((uint64_t)marker->pid),
+			 row_text(marker->module));
+	}
+}
+
+/* The markers whose take[i] is not 0, and with `sites` each of their sites. */
+static void list_markers(struct rows *rows, const struct catalog *catalog, const char *take,
+			 int sites)
+{
+	rows_open(rows, &marker_table, NULL);
+	for (size_t i = 0; i < catalog->count; i++)
+		if (take[i])
+			put_marker(rows, &catalog->markers[i]);
+	rows_close(rows);
+	if (!sites)
+		return;
+	rows_open(rows, &site_table, NULL);
+	for (size_t i = 0; i < catalog->count; i++)
+		if (take[i])
+			put_sites(rows, &catalog->markers[i]);
+	rows_close(rows);
+}
+
+static int catalog_fill(struct catalog *catalog, const struct options *options)
 {
 	int status = CLI_FINE;
 
@@ -212,7 +320,7 @@ static int choose(const struct catalog *catalog, const struct options *options, 
 static int list_catalog(struct rows *rows, const struct options *options)
 {
 	struct catalog catalog = { 0 };
-	int status = fill(&catalog, options), chosen;
+	int status = catalog_fill(&catalog, options), chosen;
 	char *take = malloc(catalog.count + 1);
 
 	chosen = take ? choose(&catalog, options, take) : complain(-ENOMEM, NULL);
@@ -222,6 +330,203 @@ static int list_catalog(struct rows *rows, const struct options *options)
 	catalog_release(&catalog);
 	return status ? status : chosen;
 }
+
+/* ---- places in code ---- */
+
+struct printed {
+	struct rows *rows;
+	uint64_t count, refused, unsafe;
+	int status;
+};
+
+static const struct row_column place_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT" },
+	{ "kind", ROW_TEXT, ROW_PLAIN, 0, "function, usdt or address" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, 0, "in the process, or as linked" },
+	{ "form", ROW_TEXT, ROW_PLAIN, 0, "how it can be recorded, or refused" },
+	{ "beside_uprobes", ROW_TEXT, ROW_PLAIN, 0, "safe or unsafe" },
+	{ "choices", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "each address, and the forms there" },
+	{ "reason", ROW_TEXT, ROW_PLAIN, 0, "why it is refused" },
+	{ "detail", ROW_TEXT, ROW_PLAIN, 0, "about the reason" },
+	{ "fields", ROW_TEXT, ROW_PLAIN, 0, "name and type of each" },
+	{ "returns", ROW_TEXT, ROW_PLAIN, 0, "name and type of each field of its result" },
+	{ "file", ROW_TEXT, ROW_PLAIN, 0, "of the source" },
+	{ "line", ROW_U64, ROW_PLAIN, ROW_QUIET, "there" },
+	{ "pid", ROW_U64, ROW_PLAIN, 0, "the process" },
+	{ "module", ROW_TEXT, ROW_PLAIN, 0, "the program or library" },
+};
+static ROW_TABLE(place_table, "probe", "A place in code that can be probed, or why not.",
+		 place_columns);
+
+static const char *kind_word(enum code_place_kind kind)
+{
+	return kind == PLACE_USDT ? "usdt" : kind == PLACE_FUNCTION ? "function" : "address";
+}
+
+static const char *safety_word(enum detour_form form)
+{
+	return !form ? "-" : form == FORM_FIRST ? "unsafe" : "safe";
+}
+
+/* "0x401000 byte trap, 0x401001": with no form an address can't be had. */
+static void choices_add(struct text *text, const struct listing_place *listed)
+{
+	const struct control_detour *choices = listed->choices;
+
+	for (unsigned int i = 0; i < listed->choice_count;
+	     i++, choices = listing_choice_next(choices)) {
+		text_format(text, "%s0x%llx", i ? ", " : "",
+			    (unsigned long long)(choices->address + listed->base));
+		for (int form = FORM_BYTE; form <= FORM_FIRST; form++)
+			if (listed->forms[i] >> form & 1)
+				text_format(text, " %s", forms_word((enum detour_form)form));
+	}
+}
+
+static void fields_add(struct text *text, const struct code_field *fields, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		field_add(text, fields[i].name, fields[i].type);
+}
+
+static void take_place(const struct listing_place *listed, void *data)
+{
+	struct printed *printed = data;
+	const struct code_place *place = listed->place;
+	struct text choices = { 0 }, fields = { 0 }, returns = { 0 };
+	char name[512];
+
+	printed->count++;
+	printed->refused += listed->error != 0;
+	printed->unsafe += listed->best == FORM_FIRST;
+	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
+	choices_add(&choices, listed);
+	if (!listed->error)
+		fields_add(&fields, place->fields, place->field_count);
+	if (!listed->error && place->wants_return)
+		fields_add(&returns, code_place_returns(place), place->return_count);
+	if (!listed->error && place->wants_return && !place->return_count)
+		text_add(&returns, "ret", 3);
+	ROWS_PUT(printed->rows, place_columns, row_text(name), row_text(kind_word(place->kind)),
+		 listed->address ? row_address(listed->address) : row_null(),
+		 row_text(listed->best ? forms_word(listed->best) : "refused"),
+		 row_text(safety_word(listed->best)), row_words(choices.at),
+		 row_text(listed->error ? wm_error_text(listed->error) : NULL),
+		 row_words(listed->error ? listed->detail : NULL), row_words(fields.at),
+		 row_words(returns.at), row_words(place->source), row_u64(place->line),
+		 row_known((uint64_t)listed->pid), row_text(listed->module));
+	text_release(&choices);
+	text_release(&fields);
+	text_release(&returns);
+}
+
+static void take_fault(const char *module, int error, void *data)
+{
+	struct printed *printed = data;
+
+	printed->status = complain(error, "%s", module);
+}
+
+static int list_probes(struct rows *rows, struct spec_list *specs, const struct list_scope *scope)
+{
+	struct printed printed = { .rows = rows };
+	struct listing listing = {
+		.specs = specs,
+		.place = take_place,
+		.fault = take_fault,
+		.data = &printed,
+	};
+
+	rows_open(rows, &place_table, NULL);
+	for (size_t i = 0; i < scope->pids.count; i++) {
+		int err = listing_process(&listing, scope->pids.all[i]);
+
+		if (err)
+			printed.status = complain(err, "process %d", (int)scope->pids.all[i]);
+	}
+	for (size_t i = 0; i < scope->files.count; i++) {
+		int err = listing_file(&listing, scope->files.all[i]);
+
+		if (err)
+			printed.status = complain(err, "%s", scope->files.all[i]);
+	}
+	rows_close(rows);
+	if (printed.count)
+		rows_note(
+			rows,
+			"%llu of %llu places can be probed, %llu of them safely beside uprobes of other tools",
+			(unsigned long long)(printed.count - printed.refused),
+			(unsigned long long)printed.count,
+			(unsigned long long)(printed.count - printed.refused - printed.unsafe));
+	if (!printed.status && findings_unmatched(specs, &listing.names, 0))
+		printed.status = CLI_FAILED;
+	name_list_release(&listing.names);
+	return printed.status;
+}
+
+/* ---- what the kernel counts ---- */
+
+struct event_listing {
+	struct rows *rows;
+	size_t count, left_out;
+	int has_glob;
+};
+
+static const struct row_column event_columns[] = {
+	{ "event", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "group", ROW_TEXT, ROW_PLAIN, 0, "what counts it" },
+	{ "available", ROW_BOOL, ROW_PLAIN, 0, "here" },
+	{ "description", ROW_TEXT, ROW_PLAIN, 0, "what it is" },
+	{ "why", ROW_TEXT, ROW_PLAIN, 0, "it is not available" },
+};
+static ROW_TABLE(countable_table, "countable", "What the kernel can count.", event_columns);
+
+/* Why this machine does not count it, or NULL. */
+static const char *lack_of(const char *name)
+{
+	char words[256];
+	struct detail detail = { words, sizeof(words) };
+	struct count_event event;
+	int err = count_event_read(&event, name, detail);
+
+	if (!err)
+		err = count_event_probe(&event, detail);
+	return err ? wm_error_text(err) : NULL;
+}
+
+static int event_take(void *data, const struct count_listed *listed)
+{
+	struct event_listing *listing = data;
+	/* to open each of some 2,000 tracepoints takes long, and registers it in the kernel */
+	const char *lack = strcmp(listed->group, "tracepoint") ? lack_of(listed->name) : NULL;
+
+	listing->count++;
+	if (lack && !listing->has_glob && listing->rows->format == ROWS_TEXT) {
+		listing->left_out++;
+		return 0;
+	}
+	ROWS_PUT(listing->rows, event_columns, row_text(listed->name), row_text(listed->group),
+		 row_bool(!lack), row_words(listed->description), row_text(lack));
+	return listing->rows->out->error;
+}
+
+static int list_events(struct rows *rows, const char *glob)
+{
+	struct event_listing listing = { .rows = rows, .has_glob = glob != NULL };
+	int err;
+
+	rows_open(rows, &countable_table, NULL);
+	err = count_events_list(glob, glob != NULL, event_take, &listing);
+	rows_close(rows);
+	if (listing.left_out)
+		rows_note(rows, "not here: %zu events; a GLOB of their names shows why",
+			  listing.left_out);
+	if (err && err != -EPIPE)
+		return complain(err, "writing the list");
+	return listing.count ? CLI_FINE : complain(-WM_E_COUNT_EVENT, "%s", glob);
+}
+
+/* ---- the command ---- */
 
 static int list_all(struct options *options, const char *glob)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list.h"
 
+#include "base/text_buffer.h"
 #include "cli/cli.h"
 #include "record/spec/names.h"
 #include "record/spec/spec.h"
@@ -156,8 +157,7 @@ static void found_put(struct listing *listing, const struct found *found)
 		 has_bits ? row_u64(place->type.nodes[0].bits) : row_null(),
 		 row_u64(found->registers), row_words(found->value), row_words(place->source),
 		 row_u64(place->line), found->is_known ? row_address(found->address) : row_null(),
-		 row_words(list_text(&pieces)), row_text(place->variable),
-		 row_known((uint64_t)listing->pid),
+		 row_words(pieces.at), row_text(place->variable), row_known((uint64_t)listing->pid),
 		 row_text(place->module ? place->module->file->path : NULL));
 	text_release(&pieces);
 }

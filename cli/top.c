@@ -2,7 +2,6 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
-#include "cli/top_proc.h"
 #include "cli/top_screen.h"
 #include "cli/top_session.h"
 #include "cli/top_show.h"
@@ -149,7 +148,7 @@ static int events_take(struct top *top)
 	}
 	if (top->count.has_switches) {
 		top_threads_settle(&top->count.threads, read_ns - SWITCH_LATE_NS);
-		top_proc_names(&top->count.threads);
+		top_threads_name(&top->count.threads);
 	}
 	top->busy_ns = ticks_clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	return err < 0 ? err : session_awaited(session);
@@ -165,15 +164,15 @@ static void threads_settle(struct top *top, int is_last)
 	if (top->count.has_switches) {
 		if (is_last)
 			top_threads_settle(threads, event_now_ns(top));
-		top_proc_names(threads);
+		top_threads_name(threads);
 		/* of processes, wakes by others are missing: kernel_events.c */
-		top_proc_settle(threads,
-				!top->count.has_wakes || !top->options->targets.session.cpus);
+		top_threads_check(threads,
+				  !top->count.has_wakes || !top->options->targets.session.cpus);
 		return;
 	}
 	for (const struct process *p = top->recorded.session->processes; p; p = p->next)
 		if (p->pid > 0 && process_is_usable(p))
-			top_proc_times(threads, p->pid, event_now_ns(top));
+			top_threads_times(threads, p->pid, event_now_ns(top));
 }
 
 static int draw(struct top *top)
@@ -370,9 +369,9 @@ static void begin(struct top *top)
 		if (p->pid <= 0 || !process_is_usable(p))
 			continue;
 		if (top->count.has_switches)
-			top_proc_begin(threads, p->pid, at_ns);
+			top_threads_begin(threads, p->pid, at_ns);
 		else
-			top_proc_times(threads, p->pid, at_ns);
+			top_threads_times(threads, p->pid, at_ns);
 	}
 	if (!top->options->json && top_screen_is_fit())
 		top_screen_begin(&top->screen);

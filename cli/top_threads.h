@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long threads ran, waited for a CPU and slept, by the kernel's events of switches. These come
- * in order of time for each CPU, but a thread goes from CPU to CPU: so they are kept until
- * top_threads_settle(), which sorts them.
+ * How long threads ran, waited for a CPU and slept, by the kernel's events of switches, or where
+ * these can't be recorded by what /proc has of the threads. Events of switches come in order of time
+ * for each CPU, but a thread goes from CPU to CPU: so they are kept until top_threads_settle(),
+ * which sorts them.
  */
 #ifndef CLI_TOP_THREADS_H
 #define CLI_TOP_THREADS_H
@@ -11,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define TOP_THREADS_MAX 10000u
 #define TOP_SWITCHES_MAX (1u << 20) /* between two calls of top_threads_settle() */
@@ -74,5 +76,25 @@ void top_thread_waited(struct top_thread *thread, uint64_t waited_ns);
 
 /* Begin the next interval, where the last was settled. Those that have ended are forgotten. */
 void top_threads_next(struct top_threads *threads);
+
+/* ---- what /proc has of them ---- */
+
+/* Take the threads of a process in, in the state in which they are now. */
+void top_threads_begin(struct top_threads *threads, pid_t pid, uint64_t now_ns);
+
+/* Read the names of threads that came since the last call. */
+void top_threads_name(struct top_threads *threads);
+
+/*
+ * At an interval's end: threads that had no event are forgotten if they have ended. If
+ * `reads_waits`, how long the others waited for a CPU is taken from their schedstat.
+ */
+void top_threads_check(struct top_threads *threads, int reads_waits);
+
+/*
+ * Where switches can't be recorded: the times of a process's threads since the last call, by their
+ * schedstat. Threads that begin and end between two calls are missed.
+ */
+void top_threads_times(struct top_threads *threads, pid_t pid, uint64_t now_ns);
 
 #endif
