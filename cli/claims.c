@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "read/rows/render.h"
+#include "cli/output.h"
 #include "record/perf/object.h"
 #include "target/claim/holder.h"
 #include "target/process/target.h"
@@ -214,20 +214,15 @@ static void put_others(struct rows *rows, const struct shown *shown)
 
 static int print(const struct shown *shown, int json)
 {
-	static struct out out;
-	struct rows rows;
-	int err;
+	struct rows *rows = output_rows(json ? ROWS_JSON : ROWS_TEXT);
 
-	out_init(&out, STDOUT_FILENO);
-	rows_begin(&rows, &out, json ? ROWS_JSON : ROWS_TEXT);
-	rows_open(&rows, &claim_table, &(struct rows_layout){ .none = "no claims" });
+	rows_open(rows, &claim_table, &(struct rows_layout){ .none = "no claims" });
 	for (size_t i = 0; i < shown->list.count; i++)
-		put_claim(&rows, &shown->list.rows[i]);
-	rows_close(&rows);
-	put_others(&rows, shown);
-	err = rows_end(&rows);
-	if (err && err != -EPIPE)
-		return complain(err, "writing the claims");
+		put_claim(rows, &shown->list.rows[i]);
+	rows_close(rows);
+	put_others(rows, shown);
+	if (output_rows_end(CLI_FINE))
+		return CLI_FAILED;
 	if (shown->list.damaged)
 		fprintf(stderr,
 			"waymark: %zu claim%s can't be read: written by another version, or spoilt\n",

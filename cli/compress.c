@@ -5,7 +5,7 @@
 #include "base/quantity.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "read/rows/render.h"
+#include "cli/output.h"
 #include "trace/compress.h"
 
 #include <signal.h>
@@ -49,27 +49,25 @@ static const struct row_column columns[] = {
 };
 static ROW_TABLE(packing_table, "packing", "What waymark compress --json prints.", columns);
 
-static void say(const struct compress_options *options, const struct trace_packing *packing)
+static int say(const struct compress_options *options, const struct trace_packing *packing)
 {
 	char before[32], after[32];
 
 	if (options->json) {
-		static struct out out;
-		struct rows rows;
 		const struct row_value row[] = { row_text(options->dir), row_u64(packing->files),
 						 row_u64(packing->before), row_u64(packing->after),
 						 row_u64(packing->damaged) };
 
-		out_init(&out, STDOUT_FILENO);
-		rows_begin(&rows, &out, ROWS_JSON);
-		rows_record(&rows, &packing_table, row);
-		(void)rows_end(&rows);
-	} else if (!packing->files) {
+		rows_record(output_rows(ROWS_JSON), &packing_table, row);
+		return output_rows_end(CLI_FINE);
+	}
+	if (!packing->files) {
 		puts("nothing to do");
 	} else {
 		printf("%s made %s\n", quantity_show_bytes(packing->before, before, sizeof(before)),
 		       quantity_show_bytes(packing->after, after, sizeof(after)));
 	}
+	return CLI_FINE;
 }
 
 int cmd_compress(int argc, char **argv)
@@ -85,9 +83,9 @@ int cmd_compress(int argc, char **argv)
 	count = change(options.dir, options.decompress, &packing);
 	if (count < 0)
 		return complain(count, "%s", options.dir);
-	say(&options, &packing);
+	status = say(&options, &packing);
 	if (!packing.damaged)
-		return CLI_FINE;
+		return status;
 	fprintf(stderr,
 		"waymark: %llu of its streams could be unpacked only up to a damage\n"
 		"  what they were is kept in .cut-STREAM.zst beside them\n",

@@ -9,7 +9,7 @@
 #include "base/text_buffer.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "read/rows/render.h"
+#include "cli/output.h"
 #include "record/session/session.h"
 #include "record/spec/spec.h"
 #include "trace/folder.h"
@@ -303,26 +303,24 @@ static int complain_control(const char *where, int err, const struct answer *ans
 static int run(const char *where, const char *request, int is_json)
 {
 	static struct answer answer;
-	static struct out out;
+	struct rows *rows = output_rows(is_json ? ROWS_JSON : ROWS_TEXT);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	int err = ask(fd, where, request);
 	char *lines = answer.text;
 	struct row_value failed = row_null();
-	struct rows rows;
+	int status;
 
 	err = err ? err : hear(fd, &answer);
 	if (err || answer.status)
 		failed = row_text(wm_error_text(err ? err : answer.status));
-	out_init(&out, STDOUT_FILENO);
-	rows_begin(&rows, &out, is_json ? ROWS_JSON : ROWS_TEXT);
-	rows_record(&rows, &control_table, &failed);
-	rows_open(&rows, &spec_table, &(struct rows_layout){ .is_bare = 1 });
+	rows_record(rows, &control_table, &failed);
+	rows_open(rows, &spec_table, &(struct rows_layout){ .is_bare = 1 });
 	while (!err && !answer.status && *lines)
-		show_spec(&rows, strsep(&lines, "\n"));
-	rows_close(&rows);
-	(void)rows_end(&rows);
+		show_spec(rows, strsep(&lines, "\n"));
+	rows_close(rows);
+	status = output_rows_end(CLI_FINE);
 	close(fd);
-	return err || answer.status ? complain_control(where, err, &answer) : CLI_FINE;
+	return err || answer.status ? complain_control(where, err, &answer) : status;
 }
 
 int cmd_control(int argc, char **argv)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 #include "cli/command_line.h"
-#include "read/rows/render.h"
+#include "cli/output.h"
 #include "record/doctor/doctor.h"
 #include "target/trial/simulate.h"
 
@@ -104,26 +104,21 @@ static int print(const struct check_list *list, pid_t pid, uint64_t trials_us, i
 	static const struct rows_layout changes = {
 		.title = "What would change it:", .hidden = 1 << 1 | 1 << 3 | 1 << 4, .is_bare = 1
 	};
-	static struct out out;
-	struct rows rows;
+	struct rows *rows = output_rows(is_json ? ROWS_JSON : ROWS_TEXT);
 	char text[512];
-	int err;
 
-	out_init(&out, STDOUT_FILENO);
-	rows_begin(&rows, &out, is_json ? ROWS_JSON : ROWS_TEXT);
-	put_machine(&rows, list, pid, trials_us);
-	put_checks(&rows, list, 0, &whole);
+	put_machine(rows, list, pid, trials_us);
+	put_checks(rows, list, 0, &whole);
 	if (!is_json)
-		put_checks(&rows, list, 1, &changes);
+		put_checks(rows, list, 1, &changes);
 	if (is_whole && !is_json)
-		out_char(&out, '\n');
+		out_char(rows->out, '\n');
 	if (is_whole)
-		rows_note(&rows, "%s%s",
+		rows_note(rows, "%s%s",
 			  check_lacks(list) ? "basic mechanisms that were not seen to work here:"
 					    : "everything basic works here",
 			  lacks_text(list, text, sizeof(text)));
-	err = rows_end(&rows);
-	return err ? complain(err, "standard output") : check_lacks(list) ? CLI_FAILED : CLI_FINE;
+	return output_rows_end(check_lacks(list) ? CLI_FAILED : CLI_FINE);
 }
 
 /* The trials that were named. CLI_FAILED unless all work. */

@@ -5,6 +5,7 @@
 #include "base/text_buffer.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
+#include "cli/output.h"
 #include "record/marker/catalog.h"
 #include "record/marker/hits.h"
 #include "record/perf/count_event.h"
@@ -521,8 +522,8 @@ static int list_events(struct rows *rows, const char *glob)
 	if (listing.left_out)
 		rows_note(rows, "not here: %zu events; a GLOB of their names shows why",
 			  listing.left_out);
-	if (err && err != -EPIPE)
-		return complain(err, "writing the list");
+	if (err) /* output_rows_end() names it */
+		return CLI_FAILED;
 	return listing.count ? CLI_FINE : complain(-WM_E_COUNT_EVENT, "%s", glob);
 }
 
@@ -530,22 +531,18 @@ static int list_events(struct rows *rows, const char *glob)
 
 static int list_all(struct options *options, const char *glob)
 {
-	static struct out out;
-	struct rows rows;
-	int status, err;
+	struct rows *rows = output_rows(options->json ? ROWS_JSON : ROWS_TEXT);
+	int status;
 
-	out_init(&out, STDOUT_FILENO);
-	rows_begin(&rows, &out, options->json ? ROWS_JSON : ROWS_TEXT);
 	if (options->events)
-		status = list_events(&rows, glob);
+		status = list_events(rows, glob);
 	else if (options->watches.count)
-		status = list_watches(&rows, &options->watches, &options->of);
+		status = list_watches(rows, &options->watches, &options->of);
 	else if (options->probes.count)
-		status = list_probes(&rows, &options->probes, &options->of);
+		status = list_probes(rows, &options->probes, &options->of);
 	else
-		status = list_catalog(&rows, options);
-	err = rows_end(&rows);
-	return err && err != -EPIPE ? complain(err, "writing the list") : status;
+		status = list_catalog(rows, options);
+	return output_rows_end(status);
 }
 
 int cmd_list(int argc, char **argv)

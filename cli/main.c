@@ -4,6 +4,7 @@
 #include "target/code/fetch.h"
 #include "target/trial/simulate.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -157,6 +158,15 @@ static void show_fetch(const char *build_id, long done, long all)
 			quantity_show_bytes((uint64_t)all, size, sizeof(size)));
 }
 
+/* The exit status `status`, unless what a command printed does not come to a full disk or the like. */
+static int printed(int status)
+{
+	errno = 0;
+	if ((!fflush(stdout) && !ferror(stdout)) || errno == EPIPE || status)
+		return status;
+	return complain(errno ? -errno : -EIO, "standard output");
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -175,5 +185,5 @@ int main(int argc, char **argv)
 		return unknown(argv[1]);
 	if (command->reads)
 		code_fetch_allow(isatty(STDERR_FILENO) ? show_fetch : NULL);
-	return command->run(argc - 1, argv + 1);
+	return printed(command->run(argc - 1, argv + 1));
 }

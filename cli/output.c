@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/output.h"
 
+#include "cli/cli.h"
 #include "trace/folder.h"
 
 #include <errno.h>
@@ -114,4 +115,40 @@ int output_close(struct output *output, int failed)
 		unlinkat(output->folder, output->fresh, 0);
 	close(output->folder);
 	return err;
+}
+
+static struct out rows_out;
+static struct rows rows;
+
+struct rows *output_rows(enum rows_format format)
+{
+	out_init(&rows_out, STDOUT_FILENO);
+	rows_begin(&rows, &rows_out, format);
+	return &rows;
+}
+
+int output_rows_end(int status)
+{
+	int err = rows_end(&rows);
+
+	return err && err != -EPIPE ? complain(err, "standard output") : status;
+}
+
+static struct text *text_to;
+
+static ssize_t text_write(int fd, const void *bytes, size_t count)
+{
+	(void)fd;
+	text_add(text_to, bytes, count);
+	if (!text_to->error)
+		return (ssize_t)count;
+	errno = ENOMEM;
+	return -1;
+}
+
+void output_to_text(struct out *out, struct text *text)
+{
+	text_to = text;
+	out_init(out, -1);
+	out->write = text_write;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file of -o: we write a new file beside it, and rename that to its name once it is whole. We
+ * Rows on standard output, and the file of -o: we write a new file beside it, and rename that to its name once it is whole. We
  * refuse a file of another user, and a symbolic link to a file: another user must not choose where
  * root writes.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H
+
+#include "base/text_buffer.h"
+#include "read/rows/render.h"
 
 struct output {
 	int fd;
@@ -25,5 +28,17 @@ int output_open(struct output *output, const char *path);
 
 /* Give the file its name, or with `failed` remove it. 0 or -errno. */
 int output_close(struct output *output, int failed);
+
+/* Begin rows on standard output; one set at a time. */
+struct rows *output_rows(enum rows_format format);
+
+/*
+ * They are complete. Returns the exit status: `status`; or CLI_FAILED, with a message, where they
+ * could not be written. A reader that has gone is no failure.
+ */
+int output_rows_end(int status);
+
+/* Let `out` write into a text; one at a time. */
+void output_to_text(struct out *out, struct text *text);
 
 #endif

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/flight.h"
 #include "cli/findings.h"
+#include "cli/output.h"
 #include "cli/watch_counts.h"
 #include "record/probe/probes.h"
 #include "record/session/session.h"
@@ -13,10 +14,7 @@
 #include "record/watch/watches.h"
 #include "target/process/ticks.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -207,23 +205,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 
 static struct out out;
 static struct rows rows;
-static char *kept; /* of the object, what `out` has no room for */
-static size_t kept_bytes;
-
-static ssize_t keep(int fd, const void *bytes, size_t count)
-{
-	char *more = realloc(kept, kept_bytes + count);
-
-	(void)fd;
-	if (!more) {
-		errno = ENOMEM;
-		return -1;
-	}
-	kept = more;
-	memcpy(kept + kept_bytes, bytes, count);
-	kept_bytes += count;
-	return (ssize_t)count;
-}
+static struct text kept; /* of the object, what `out` has no room for */
 
 static const struct row_column recording_columns[] = {
 	{ "dir", ROW_TEXT, ROW_PLAIN, 0, "the trace's folder" },
@@ -299,8 +281,7 @@ void progress_json(const struct progress *progress, const struct wm_session_stat
 		row_u64(watched->unwatched),
 	};
 
-	out_init(&out, -1);
-	out.write = keep;
+	output_to_text(&out, &kept);
 	rows_begin(&rows, &out, ROWS_JSON);
 	rows_record(&rows, &recording_table, recording);
 	if (status->trail_processes)
@@ -320,6 +301,7 @@ int progress_json_end(int exit_status, const char *error)
 	if (err)
 		return err;
 	out_init(&out, STDOUT_FILENO);
-	out_text(&out, kept, kept_bytes);
+	out_text(&out, kept.at, kept.bytes);
+	text_release(&kept);
 	return out_flush(&out);
 }

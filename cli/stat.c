@@ -639,9 +639,9 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		*status = command.child.status;
 		counting->result.status = *status;
 	}
-	if (!err)
+	counting->has_failed = err != 0;
+	if (!err || (err == -EPIPE && !words[0])) /* the reader has closed the pipe */
 		return CLI_FINE;
-	counting->has_failed = 1;
 	return complain(err, "%s", words[0] ? words : "the output");
 }
 
@@ -679,14 +679,15 @@ static int count(struct counting *counting, int cgroup_fd)
 
 	child_catch_signals();
 	signal(SIGCHLD, SIG_DFL); /* or the program's status is lost */
-	for (uint64_t i = 0; i < runs && !failed && !(i && child_interrupts()); i++)
+	for (uint64_t i = 0; i < runs && !counting->has_failed && !(i && child_interrupts()); i++)
 		failed = run(counting, cgroup_fd, &status);
 	if (failed)
 		return failed;
-	if (!counting->interval_ns)
+	if (!counting->interval_ns) {
 		err = show(&counting->result, -1, counting->json, counting->fd);
-	counting->has_failed = err != 0;
-	if (err)
+		counting->has_failed = err != 0;
+	}
+	if (err && err != -EPIPE)
 		return complain(err, "%s",
 				counting->output_path ? counting->output_path : "the output");
 	return counting->command ? status : CLI_FINE;

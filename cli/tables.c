@@ -60,5 +60,5 @@ int tables_print(void)
 	}
 	printf("\n");
 	free(tables);
-	return fflush(stdout) ? CLI_FAILED : CLI_FINE;
+	return CLI_FINE;
 }

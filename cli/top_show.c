@@ -2,6 +2,7 @@
 #include "cli/top_show.h"
 
 #include "base/quantity.h"
+#include "cli/output.h"
 #include "read/rows/render.h"
 
 #include <errno.h>
@@ -355,15 +356,6 @@ static unsigned int show_title(const struct top_view *view, struct text *text)
 	return lines;
 }
 
-static struct text *shown_text;
-
-static ssize_t text_write(int fd, const void *bytes, size_t count)
-{
-	(void)fd;
-	text_add(shown_text, bytes, count);
-	return (ssize_t)count;
-}
-
 void top_show(const struct top_view *view, struct text *text)
 {
 	static struct out out;
@@ -376,9 +368,7 @@ void top_show(const struct top_view *view, struct text *text)
 	lines_share(tables, !view->lines	  ? UINT32_MAX
 			    : view->lines > lines ? view->lines - lines
 						  : 1);
-	shown_text = text;
-	out_init(&out, -1);
-	out.write = text_write;
+	output_to_text(&out, text);
 	rows_begin(&rows, &out, ROWS_TEXT);
 	rows.columns = view->columns;
 	for (int i = TOP_EVENTS; i < TOP_SECTIONS; i++) {
@@ -390,7 +380,7 @@ void top_show(const struct top_view *view, struct text *text)
 		rows.has_text = 0; /* the empty line comes before the mark */
 		tables[i].put(view, &rows, tables[i].rows);
 	}
-	text->error = rows_end(&rows) && !text->error ? out.error : text->error;
+	(void)rows_end(&rows); /* text->error has it */
 	if (!shown)
 		text_format(text, "nothing in the last %.1f s\n", view->seconds);
 }

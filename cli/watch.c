@@ -4,6 +4,7 @@
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/findings.h"
+#include "cli/output.h"
 #include "cli/watch_counts.h"
 #include "base/quantity.h"
 #include "cli/targets.h"
@@ -129,32 +130,24 @@ static void push_out(struct watching *watching)
 
 /* ---- the terminal ---- */
 
+#define TABLE_CLEAR "\033[%uA\033[J" /* that many lines */
+
 /* Take the table away that is on the terminal. */
 static void table_clear(struct watching *watching, FILE *to)
 {
 	if (watching->shown_lines)
-		fprintf(to, "\033[%uA\033[J", watching->shown_lines);
+		fprintf(to, TABLE_CLEAR, watching->shown_lines);
 	watching->shown_lines = 0;
 }
 
-static FILE *table_to;
-
-static ssize_t table_write(int fd, const void *bytes, size_t count)
-{
-	(void)fd;
-	(void)fwrite(bytes, 1, count, table_to); /* it keeps its errors */
-	return (ssize_t)count;
-}
-
 /* The table as text, `shown` rows of each watch at most (0: all); `columns` 0: any. */
-static void table_put(const struct watching *watching, size_t shown, FILE *to, size_t columns)
+static void table_put(const struct watching *watching, size_t shown, size_t columns,
+		      struct text *to)
 {
 	static struct out out;
 	struct rows rows;
 
-	table_to = to;
-	out_init(&out, -1);
-	out.write = table_write;
+	output_to_text(&out, to);
 	rows_begin(&rows, &out, ROWS_TEXT);
 	rows.columns = columns;
 	writers_rows(watching->table, watching->options->by_thread, shown, &rows);
@@ -166,30 +159,26 @@ static void table_show(struct watching *watching)
 {
 	struct winsize size = { 0 };
 	unsigned int lines = LINES_MAX;
-	size_t shown, room, bytes = 0, at = 0;
-	char *text = NULL;
-	FILE *to;
+	size_t shown, room, at = 0;
+	struct text text = { 0 };
 
 	if (!watching->is_live || ticks_clock_ns(CLOCK_MONOTONIC) - watching->shown_ns < SHOW_NS)
 		return;
 	watching->shown_ns = ticks_clock_ns(CLOCK_MONOTONIC);
-	to = open_memstream(&text, &bytes);
-	if (!to)
-		return; /* the next time, or at the end */
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 && size.ws_row - 2u < lines)
 		lines = size.ws_row - 2u;
 	room = lines > BESIDE_ROWS ? lines - BESIDE_ROWS : 1;
 	shown = watching->options->rows;
 	shown = shown && shown < room ? shown : room;
-	table_clear(watching, to);
-	table_put(watching, shown, to, size.ws_col);
-	if (!fclose(to)) {
-		/* what goes out of sight could not be taken away again */
-		for (; at < bytes && watching->shown_lines < lines; at++)
-			watching->shown_lines += text[at] == '\n';
-		fwrite(text, 1, at, stdout);
-	}
-	free(text);
+	if (watching->shown_lines)
+		text_format(&text, TABLE_CLEAR, watching->shown_lines);
+	watching->shown_lines = 0;
+	table_put(watching, shown, size.ws_col, &text);
+	/* what goes out of sight could not be taken away again */
+	for (; at < text.bytes && watching->shown_lines < lines; at++)
+		watching->shown_lines += text.at[at] == '\n';
+	fwrite(text.at, 1, at, stdout);
+	text_release(&text);
 	push_out(watching);
 }
 
@@ -376,33 +365,33 @@ static ROW_TABLE(watch_run_table, "watching", "What waymark watch --json begins 
 static int sum_up_json(const struct watching *watching, const struct wm_session_status *status,
 		       int result)
 {
-	static struct out out;
+	struct rows *rows = output_rows(ROWS_JSON);
 	uint64_t hits = watching->table ? writers_hits(watching->table) : 0;
 	int is_unproven = !hits && watching->session && watching->session->watched->unproven;
 	const struct row_value row[] = { is_unproven ? row_null() : row_u64(hits),
 					 row_u64(status->discarded), row_u64((uint64_t)result),
 					 row_words(watching->why) };
-	struct rows rows;
 
-	out_init(&out, STDOUT_FILENO);
-	rows_begin(&rows, &out, ROWS_JSON);
-	rows_record(&rows, &watch_run_table, row);
+	rows_record(rows, &watch_run_table, row);
 	if (watching->table) {
-		writers_rows(watching->table, 0, 0, &rows);
-		writers_history_rows(watching->table, watching->began_ns, &rows);
+		writers_rows(watching->table, 0, 0, rows);
+		writers_history_rows(watching->table, watching->began_ns, rows);
 	}
 	if (watching->session)
-		watches_rows(&rows, watching->session->watched);
-	findings_rows(&rows, &watching->findings);
-	return rows_end(&rows) ? complain(out.error, "standard output") : result;
+		watches_rows(rows, watching->session->watched);
+	findings_rows(rows, &watching->findings);
+	return output_rows_end(result);
 }
 
 static void sum_up(struct watching *watching, const struct wm_session_status *status)
 {
+	struct text table = { 0 };
 	char lost[32];
 
 	table_clear(watching, stdout);
-	table_put(watching, watching->options->rows, stdout, 0);
+	table_put(watching, watching->options->rows, 0, &table);
+	fwrite(table.at, 1, table.bytes, stdout);
+	text_release(&table);
 	if (watching->options->history && !watching->options->each &&
 	    writers_hits(watching->table)) {
 		printf("\nthe last, with seconds since the beginning:\n");

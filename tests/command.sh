@@ -71,6 +71,25 @@ completes "sample:page-faults " record -e sample:page-fa
 completes "{cycles,task-clock " stat -e "{cycles,task"
 completes "$BASHPID " watch -p $BASHPID
 
+# A full disk is a failure. A reader that has gone is none.
+if [ -w /dev/full ]; then
+	for words in help version "help spec" "help --tables" "record --help" claims "list --events"; do
+		# shellcheck disable=SC2086 # words
+		if said=$("$waymark" $words 2>&1 >/dev/full) || [[ $said != *"No space left on device: standard output"* ]]; then
+			echo "waymark $words: a full disk is not noticed: $said"
+			failed=1
+		fi
+	done
+fi
+for words in "help --tables" claims "list --events" "stat -j true" "stat -I 10ms -j sleep 0.1"; do
+	# shellcheck disable=SC2086 # words
+	said=$({ (trap '' PIPE; "$waymark" $words; echo "status $?" >&2) | :; } 2>&1)
+	if [ "$said" != "status 0" ]; then
+		echo "waymark $words, into a pipe that nobody reads: $said"
+		failed=1
+	fi
+done
+
 # Each command reads numbers, sizes, times and signals alike. A program that is not there, or a trace,
 # is missed only after its options were read.
 for for in 10 10s 10sec 1.5SECONDS 500ms 7usec 2m 2min 1h; do
