@@ -158,7 +158,7 @@ static void show_fetch(const char *build_id, long done, long all)
 			quantity_show_bytes((uint64_t)all, size, sizeof(size)));
 }
 
-/* The exit status `status`, unless what a command printed does not come to a full disk or the like. */
+/* A command's exit status, unless a full disk or the like did not take what it printed. */
 static int printed(int status)
 {
 	errno = 0;

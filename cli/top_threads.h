@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long threads ran, waited for a CPU and slept, by the kernel's events of switches, or where
- * these can't be recorded by what /proc has of the threads. Events of switches come in order of time
- * for each CPU, but a thread goes from CPU to CPU: so they are kept until top_threads_settle(),
- * which sorts them.
+ * these can't be recorded by what /proc has of the threads. Events of switches come in order of
+ * time for each CPU, but a thread goes from CPU to CPU: so they are kept until
+ * top_threads_settle(), which sorts them.
  */
 #ifndef CLI_TOP_THREADS_H
 #define CLI_TOP_THREADS_H

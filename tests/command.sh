@@ -71,7 +71,7 @@ completes "sample:page-faults " record -e sample:page-fa
 completes "{cycles,task-clock " stat -e "{cycles,task"
 completes "$BASHPID " watch -p $BASHPID
 
-# A full disk is a failure. A reader that has gone is none.
+# A full disk is a failure. A closed pipe is none.
 if [ -w /dev/full ]; then
 	for words in help version "help spec" "help --tables" "record --help" claims "list --events"; do
 		# shellcheck disable=SC2086 # words
@@ -85,7 +85,7 @@ for words in "help --tables" claims "list --events" "stat -j true" "stat -I 10ms
 	# shellcheck disable=SC2086 # words
 	said=$({ (trap '' PIPE; "$waymark" $words; echo "status $?" >&2) | :; } 2>&1)
 	if [ "$said" != "status 0" ]; then
-		echo "waymark $words, into a pipe that nobody reads: $said"
+		echo "waymark $words, into a closed pipe: $said"
 		failed=1
 	fi
 done
