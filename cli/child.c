@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,6 +71,55 @@ void child_catch_signals(void)
 	}
 }
 
+static _Noreturn void gate_pass(int gate, char **argv)
+{
+	char byte;
+	int error;
+
+	if (read(gate, &byte, 1) == 1) {
+		execvp(argv[0], argv);
+		error = errno;
+		(void)!write(gate, &error, sizeof(error));
+	}
+	_exit(127);
+}
+
+int child_start(struct child *child, char **argv)
+{
+	int ends[2];
+
+	*child = (struct child){ .pidfd = -1 };
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	child->pid = fork();
+	if (!child->pid) {
+		close(ends[0]);
+		gate_pass(ends[1], argv);
+	}
+	close(ends[1]);
+	child->gate = ends[0];
+	if (child->pid > 0) {
+		child->pidfd = (int)syscall(SYS_pidfd_open, child->pid, 0);
+		return 0;
+	}
+	child->pid = 0;
+	child_wait(child);
+	return -EAGAIN;
+}
+
+int child_go(struct child *child)
+{
+	int error = 0;
+	ssize_t bytes;
+
+	if (send(child->gate, "", 1, MSG_NOSIGNAL) != 1)
+		return -EPIPE;
+	do
+		bytes = read(child->gate, &error, sizeof(error));
+	while (bytes < 0 && errno == EINTR);
+	return bytes == sizeof(error) ? -error : 0;
+}
+
 int child_interrupts(void)
 {
 	return seen = interrupts;
@@ -115,6 +166,11 @@ void child_wait(struct child *child)
 {
 	int patience = interrupts + 2;
 
+	if (child->gate)
+		close(child->gate);
+	if (child->pidfd > 0)
+		close(child->pidfd);
+	child->gate = child->pidfd = 0;
 	do
 		child_pass_signal_on(child);
 	while (!child_reap(child, 0) && interrupts < patience);

@@ -17,6 +17,9 @@ struct child {
 	 */
 	int status;
 	uint64_t asked_ns; /* when its end was asked for first */
+	/* of child_start(); 0: none */
+	int gate;  /* a byte lets it execute; what comes back is the errno of a failed execve(2) */
+	int pidfd; /* readable at its end; -1: the kernel has none */
 };
 
 /*
@@ -25,6 +28,13 @@ struct child {
  * would be ignored in the program too. Signals that were ignored stay so.
  */
 void child_catch_signals(void);
+
+/*
+ * Start a program, which waits before it executes, so that what is to follow it can begin. argv as
+ * for execvp(3). 0 or -errno. Then let it execute: 0, or the -errno of execve(2).
+ */
+int child_start(struct child *child, char **argv);
+int child_go(struct child *child);
 
 /* How many of those that end a command have come. */
 int child_interrupts(void);
@@ -44,7 +54,10 @@ int child_reap(struct child *child, int flags);
  */
 int child_is_interrupted(struct child *child, uint64_t now_ns);
 
-/* Wait until it is over, or two more signals say that it is to be left to itself. */
+/*
+ * Wait until it is over, or two more signals say that it is to be left to itself. One that was not
+ * let go ends without executing.
+ */
 void child_wait(struct child *child);
 
 /* What it was started for failed: end it. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/quantity.h"
 #include "cli/child.h"
-#include "cli/gated_child.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/count_list.h"
@@ -519,8 +518,8 @@ static int show_interval(struct counting *counting, struct counts *counts,
 }
 
 /* Wait for the end of what is counted, of the time, or for a signal. Prints at intervals. */
-static int wait_and_show(struct counting *counting, struct counts *counts,
-			 struct gated_child *command, uint64_t begin_ns)
+static int wait_and_show(struct counting *counting, struct counts *counts, struct child *command,
+			 uint64_t begin_ns)
 {
 	struct count_value *before = calloc(counting->list.count, sizeof(*before));
 	uint64_t next_ns = counting->interval_ns ? begin_ns + counting->interval_ns : UINT64_MAX;
@@ -541,9 +540,9 @@ static int wait_and_show(struct counting *counting, struct counts *counts,
 		ppoll(&ended, 1, &left, NULL);
 		at_ns = ticks_monotonic_ns();
 		if (command)
-			child_pass_signal_on(&command->child);
+			child_pass_signal_on(command);
 		is_over = child_interrupts() || at_ns >= end_ns ||
-			  (command && child_reap(&command->child, WNOHANG));
+			  (command && child_reap(command, WNOHANG));
 		if (at_ns >= follow_ns) {
 			is_over = is_over || (!command && has_ended(counting));
 			err = counts_follow(counts);
@@ -597,18 +596,18 @@ static struct counts_request request_of(const struct counting *counting, const p
 static int run(struct counting *counting, int cgroup_fd, int *status)
 {
 	char words[512] = "";
-	struct gated_child command = GATED_CHILD_NONE;
+	struct child command = { 0 };
 	struct counts_request request;
 	struct rusage before, after;
 	struct counter_claims claims;
 	struct counts *counts = NULL;
 	uint64_t begin_ns;
-	int err = counting->command ? gated_child_start(&command, counting->command) : 0;
+	int err = counting->command ? child_start(&command, counting->command) : 0;
 
 	if (err)
 		return complain(err, "%s", counting->command[0]);
 	getrusage(RUSAGE_CHILDREN, &before);
-	request = request_of(counting, &command.child.pid, cgroup_fd);
+	request = request_of(counting, &command.pid, cgroup_fd);
 	err = counter_claims_take(&claims, &request, NULL, 0,
 				  (struct detail){ words, sizeof(words) });
 	if (!err)
@@ -617,7 +616,7 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		counts_enable(counts);
 	begin_ns = ticks_monotonic_ns();
 	if (!err && counting->command) {
-		err = gated_child_go(&command);
+		err = child_go(&command);
 		if (err)
 			snprintf(words, sizeof(words), "%s", counting->command[0]);
 	}
@@ -631,12 +630,12 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 	counts_close(counts);
 	counter_claims_give(&claims);
 	if (counting->command) {
-		gated_child_end(&command);
+		child_wait(&command);
 		getrusage(RUSAGE_CHILDREN, &after);
 		counting->result.user_s = seconds_of(after.ru_utime) - seconds_of(before.ru_utime);
 		counting->result.system_s = seconds_of(after.ru_stime) -
 					    seconds_of(before.ru_stime);
-		*status = command.child.status;
+		*status = command.status;
 		counting->result.status = *status;
 	}
 	counting->has_failed = err != 0;
