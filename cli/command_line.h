@@ -39,7 +39,7 @@ struct command_option {
 	enum command_type type;
 	size_t at, bytes; /* in the command's options */
 	uint64_t min, max;
-	const char *const *words; /* NULL ends them */
+	const char *const *words; /* NULL ends them; of COMMAND_CALL, what completion offers */
 	/* CLI_FINE to continue; `text` is NULL where there is no value, `name` the command's */
 	int (*take)(void *options, const struct command_option *option, const char *text,
 		    const char *name);
@@ -60,6 +60,9 @@ struct command_line {
  * that there is to say.
  */
 int command_line_read(const struct command_line *line, int argc, char **argv, void *options);
+
+/* The options of a command, by a call that ends in command_line_read(). */
+const struct command_line *command_line_of(int (*run)(int argc, char **argv));
 
 /*
  * After that, for a command of one folder: -1 and *dir, or the exit status where it is not one that

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * `waymark complete WORD...` prints what the last word may become, a line each: what bash, zsh and
- * fish offer. It knows specs by the table that reads them, and a command's options by its help.
+ * fish offer. It knows specs and a command's options by the tables that read them.
  */
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "record/perf/count_event.h"
 #include "record/spec/syntax.h"
 
@@ -16,15 +17,6 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* Values of options that have a fixed set. */
-static const char *const fixed[][2] = {
-	{ "--policy", "discard cyclic block notify" },
-	{ "--on", "crash exit signal signal:" },
-	{ "--format", "folded perf-script perfetto speedscope" },
-	{ "--weight", "instructions blocks period samples" },
-	{ "--order", "time cpu thread" },
-};
 
 /* PREFIX and NAME, if they begin with the word. */
 static void offer(const char *word, const char *prefix, const char *name, size_t bytes)
@@ -169,44 +161,45 @@ static void offer_pids(const char *word)
 		closedir(dir);
 }
 
-/* --OPTION and -O of the command's help. */
-static void offer_options(const char *word, int (*run)(int argc, char **argv), char *command)
+/* --OPTION and -O. */
+static void offer_options(const char *word, const struct command_line *line)
 {
-	char help[] = "--help", *text = output_of(run, 2, (char *[]){ command, help, NULL });
-
-	for (char *at = text; at && (at = strchr(at, '-'));) {
-		size_t bytes = strspn(at, "-"),
-		       letters = strspn(at + bytes, "abcdefghijklmnopqrstuvwxyzACGI-");
-
-		if ((at == text || strchr(" ,[\n", at[-1])) && bytes < 3 && letters)
-			offer(word, "", at, bytes + letters);
-		at += bytes + letters;
+	for (const struct command_option *row = line->table; row->name; row++) {
+		offer(word, "--", row->name, strlen(row->name));
+		if (row->letter)
+			offer(word, "-", &row->letter, 1);
 	}
-	free(text);
+	offer(word, "--", "help", 4);
+}
+
+/* The option whose value comes behind that word, or NULL. */
+static const struct command_option *option_of(const struct command_line *line, const char *word)
+{
+	for (const struct command_option *row = line->table; row->name; row++)
+		if (row->type != COMMAND_FLAG && *word == '-' &&
+		    ((word[1] == '-' && !strcmp(word + 2, row->name)) ||
+		     (row->letter && word[1] == row->letter && !word[2])))
+			return row;
+	return NULL;
 }
 
 int complete_word(int (*run)(int argc, char **argv), char **words, int count)
 {
-	const char *word = words[count - 1], *before = words[count - 2];
-	int is_event = !strcmp(before, "-e") || !strcmp(before, "--event");
-	const char *part = word + strlen(word);
+	const struct command_line *line = command_line_of(run);
+	const struct command_option *option = line ? option_of(line, words[count - 2]) : NULL;
+	const char *word = words[count - 1], *part = word + strlen(word);
 
-	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
-		for (const char *name = fixed[i][1]; !strcmp(before, fixed[i][0]) && *name;) {
-			size_t bytes = strcspn(name, " ");
-
-			offer(word, "", name, bytes);
-			name += bytes + (name[bytes] == ' ');
-		}
-	if (*word == '-') {
-		offer_options(word, run, words[0]);
-	} else if (is_event && run == cmd_stat) {
+	for (int i = 0; option && option->words && option->words[i]; i++)
+		offer(word, "", option->words[i], strlen(option->words[i]));
+	if (line && *word == '-') {
+		offer_options(word, line);
+	} else if (option && option->letter == 'e' && run == cmd_stat) {
 		while (part > word && !strchr(",{", part[-1]))
 			part--;
 		offer_events(word, strndupa(word, (size_t)(part - word)));
-	} else if (is_event) {
+	} else if (option && option->letter == 'e') {
 		offer_spec(word, words, count);
-	} else if (!strcmp(before, "-p") || !strcmp(before, "--pid")) {
+	} else if (option && option->letter == 'p') {
 		offer_pids(word);
 	}
 	return CLI_FINE;

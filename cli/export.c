@@ -43,22 +43,24 @@ static const char usage[] =
 	"  --root DIR     find the program's files below DIR, as they were on another machine\n"
 	"  -h, --help     this\n";
 
+static const char *const format_names[] = { "folded", "perf-script", "speedscope", "perfetto",
+					    NULL };
+
+/* In the order of their names. */
 static const struct export_format {
-	const char *name;
 	int (*write)(struct export *export); /* NULL: it is made of all events, not of trails */
 	int (*write_samples)(struct export_samples *export); /* NULL: not of samples */
 } formats[] = {
-	{ "folded", export_folded, export_samples_folded },
-	{ "perf-script", export_perf_script, NULL },
-	{ "speedscope", export_speedscope, export_samples_speedscope },
-	{ "perfetto", NULL, NULL },
+	{ export_folded, export_samples_folded },
+	{ export_perf_script, NULL },
+	{ export_speedscope, export_samples_speedscope },
+	{ NULL, NULL },
 };
-
-#define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
 
 struct export_options {
 	const char *dir, *output; /* the latter NULL: stdout */
 	const struct export_format *format;
+	uint32_t format_number;	    /* from 1; 0: not given */
 	const char *weight, *event; /* NULL: not given */
 	uint32_t tid, pid;	    /* 0: all */
 	struct trail_bounds bounds;
@@ -67,32 +69,11 @@ struct export_options {
 
 /* ---- the command line ---- */
 
-static int take_format(void *data, const struct command_option *option, const char *text,
-		       const char *name)
-{
-	struct export_options *options = data;
-	const char *names[FORMAT_COUNT];
-
-	for (size_t i = 0; i < FORMAT_COUNT; i++) {
-		names[i] = formats[i].name;
-		if (strcmp(text, formats[i].name) == 0)
-			options->format = &formats[i];
-	}
-	if (options->format && strcmp(options->format->name, text) == 0)
-		return CLI_FINE;
-	(void)option;
-	(void)name;
-	complain_words("waymark: there is no format %s", text);
-	fputc('\n', stderr);
-	complain_meant(text, names, FORMAT_COUNT);
-	fputs("  see waymark export --help\n", stderr);
-	return CLI_USAGE;
-}
-
 static const char *const weights[] = { "instructions", "blocks", "period", "samples", NULL };
 
 static const struct command_option table[] = {
-	{ "format", 0, COMMAND_CALL, .take = take_format },
+	{ "format", 0, COMMAND_WORD, COMMAND_TO(export_options, format_number), .min = 1,
+	  .words = format_names },
 	{ "output", 'o', COMMAND_TEXT, COMMAND_TO(export_options, output) },
 	{ "weight", 0, COMMAND_WORD, COMMAND_TO(export_options, weight), .words = weights },
 	{ "event", 0, COMMAND_TEXT, COMMAND_TO(export_options, event) },
@@ -124,10 +105,11 @@ static int read_options(struct export_options *options, int argc, char **argv)
 		return status;
 	if (options->output && !strcmp(options->output, "-"))
 		options->output = NULL;
-	if (!options->format)
+	if (!options->format_number)
 		return complain_usage(
 			"export",
 			"say which form: --format=folded, perf-script, speedscope or perfetto");
+	options->format = &formats[options->format_number - 1];
 	if (!options->format->write && is_of_trail(options))
 		return complain_usage("export", "--format=perfetto takes only -o, --tid and --pid");
 	return command_line_folder(&line, argc, argv, &options->dir);
@@ -301,7 +283,7 @@ static int check_kind(const struct export_options *options, int are_samples)
 		return complain_usage("export", "--from and --to are for trails, not for samples");
 	if (are_samples && !options->format->write_samples)
 		return complain_usage("export", "--format=%s is for trails, not for samples",
-				      options->format->name);
+				      format_names[options->format_number - 1]);
 	return CLI_FINE;
 }
 

@@ -51,7 +51,6 @@ struct options {
 	struct spec_list probes;  /* --func, --usdt, --event */
 	struct spec_list watches; /* --watch, and --event of that kind */
 	int json, sites, events;
-	const char *name; /* an argument that is no file's */
 };
 
 /* SUBSYSTEM:EVENT, unless a file has that very name. */
@@ -78,7 +77,11 @@ static int argument_add(struct options *options, const char *text)
 
 	if (!is_glob(options, text))
 		return command_line_text(text, &options->of.files);
-	options->name = text;
+	if (options->probes.count || options->watches.count)
+		return complain_usage(
+			"list",
+			"%s is no file; name the probes by an option: --usdt='%s', --func=NAME@FILE",
+			text, text);
 	if (!strchr(text, ':')) {
 		snprintf(whole, sizeof(whole), "%s:*", text);
 		text = whole;
@@ -126,13 +129,13 @@ static const struct command_line line = { "list", usage, table, 0 };
 /* -1 to continue, or the exit status. */
 static int options_read(struct options *options, int argc, char **argv)
 {
-	int status = command_line_read(&line, argc, argv, options), has_specs;
+	int status = command_line_read(&line, argc, argv, options);
 
 	if (status >= 0)
 		return status;
-	has_specs = options->probes.count || options->watches.count;
 	if (options->events) {
-		if (has_specs || options->of.pids.count || optind + 1 < argc)
+		if (options->probes.count || options->watches.count || options->of.pids.count ||
+		    optind + 1 < argc)
 			return complain_usage("list", "--events takes one GLOB, and nothing else");
 		return -1;
 	}
@@ -141,11 +144,6 @@ static int options_read(struct options *options, int argc, char **argv)
 		if (status)
 			return status;
 	}
-	if (has_specs && options->name)
-		return complain_usage(
-			"list",
-			"%s is no file; name the probes by an option: --usdt='%s', --func=NAME@FILE",
-			options->name, options->name);
 	if (options->watches.count && options->probes.count)
 		return complain_usage("list", "--watch is asked for by itself");
 	if (!options->of.pids.count && !options->of.files.count)

@@ -101,6 +101,8 @@ static int trigger_take(void *data, const struct command_option *option, const c
 /* In the order of enum wm_policy, without the default. */
 static const char *const policies[] = { "discard", "cyclic", "block", "notify", NULL };
 
+static const char *const triggers[] = { "crash", "exit", "signal", "signal:", NULL };
+
 static const struct command_option table[] = {
 	{ "event", 'e', COMMAND_TEXTS, COMMAND_TO(record_options, specs) },
 	{ "output", 'o', COMMAND_CALL, .take = dir_take },
@@ -108,7 +110,7 @@ static const struct command_option table[] = {
 	TARGETS_CPU_ROWS(record_options),
 	{ "policy", 0, COMMAND_WORD, COMMAND_TO(record_options, targets.session.policy),
 	  .min = WM_POLICY_DISCARD, .words = policies },
-	{ "on", 0, COMMAND_CALL, .take = trigger_take },
+	{ "on", 0, COMMAND_CALL, .take = trigger_take, .words = triggers },
 	{ "for", 0, COMMAND_TIME, COMMAND_TO(record_options, for_ns), .min = 1 },
 	{ "strict", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.strict), .min = 1 },
 	{ "prearm", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.prearm), .min = 1 },

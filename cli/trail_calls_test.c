@@ -217,7 +217,7 @@ Test(calling, is_exported_into_a_file_that_is_whole_or_not_there)
 Test(calling, says_what_is_wrong_with_the_command_line)
 {
 	cr_expect_eq(run("export --format=foldde %s"), 2);
-	expect("there is no format foldde");
+	expect("--format takes folded, perf-script, speedscope or perfetto, not foldde");
 	expect("did you mean folded?");
 	cr_expect_eq(run("export %s"), 2);
 	expect("say which form");

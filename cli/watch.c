@@ -126,6 +126,7 @@ static void push_out(struct watching *watching)
 	errno = 0;
 	if ((fflush(stdout) || ferror(stdout)) && !watching->unwritten)
 		watching->unwritten = errno ? -errno : -EIO;
+	clearerr(stdout); /* finish() complains */
 }
 
 /* ---- the terminal ---- */
