@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast packets of 64 KiB go into a trace in memory, beside plain write() of the same bytes.
+ * How fast packets go into a trace in memory, beside plain write() of the same bytes.
  */
 #include "trace/testing/packets.h"
 
@@ -14,7 +14,7 @@
 
 #define RUNS 7
 #define PACKETS 2000u
-#define STREAMS 100u /* more than are open at once */
+#define STREAMS 100u /* as many threads as a server has */
 #define CONTENT_BYTES (STORE_PAGE_BYTES - PAGE_HEAD_BYTES)
 
 static char content[CONTENT_BYTES];

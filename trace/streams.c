@@ -15,18 +15,19 @@ void streams_init(struct streams *streams, int dir, struct index *index)
 	*streams = (struct streams){ .dir = dir, .index = index };
 }
 
-/* Close what was written to longest ago. */
-static void close_oldest(struct streams *streams)
+/*
+ * Close any: where more streams than are open are written to in turn, the one that was written to
+ * longest ago would always be the next to be needed.
+ */
+static void close_one(struct streams *streams)
 {
-	uint32_t oldest = 0;
+	uint32_t place = slots_hash(++streams->closed) % streams->open_count;
+	struct stream_file *file = streams->open[place];
 
-	for (uint32_t i = 1; i < streams->open_count; i++)
-		if (streams->open[i]->used < streams->open[oldest]->used)
-			oldest = i;
-	if (close(streams->open[oldest]->fd) && !streams->close_error)
+	if (close(file->fd) && !streams->close_error)
 		streams->close_error = -errno;
-	streams->open[oldest]->fd = -1;
-	streams->open[oldest] = streams->open[--streams->open_count];
+	file->fd = -1;
+	streams->open[place] = streams->open[--streams->open_count];
 }
 
 static int file_open(struct streams *streams, struct stream_file *file)
@@ -37,7 +38,7 @@ static int file_open(struct streams *streams, struct stream_file *file)
 		return 0;
 	index_file(&file->next, name);
 	if (streams->open_count == STREAMS_OPEN_MAX)
-		close_oldest(streams);
+		close_one(streams);
 	for (;;) {
 		int err;
 
@@ -51,7 +52,7 @@ static int file_open(struct streams *streams, struct stream_file *file)
 		file->fd = -1;
 		if ((err != -EMFILE && err != -ENFILE) || !streams->open_count)
 			return err;
-		close_oldest(streams);
+		close_one(streams);
 	}
 	file->is_made = 1;
 	streams->open[streams->open_count++] = file;
@@ -135,7 +136,6 @@ int streams_write(struct streams *streams, const struct wm_packet *head, const v
 		err = file_open(streams, file);
 	if (err)
 		return err;
-	file->used = ++streams->writes;
 	next = &file->next;
 	next->events = events;
 	next->bytes = sizeof(*head) + bytes;
@@ -156,7 +156,7 @@ int streams_write(struct streams *streams, const struct wm_packet *head, const v
 int streams_release(struct streams *streams)
 {
 	while (streams->open_count)
-		close_oldest(streams);
+		close_one(streams);
 	for (uint32_t i = 0; i < streams->count; i++)
 		free(streams->all[i]);
 	free(streams->all);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The writer's stream files. There may be many thousands; STREAMS_OPEN_MAX at most are open, those
- * written to last.
- */
+/* The writer's stream files. There may be many thousands; STREAMS_OPEN_MAX at most are open. */
 #ifndef TRACE_STREAMS_H
 #define TRACE_STREAMS_H
 
@@ -12,13 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STREAMS_OPEN_MAX 64
+#define STREAMS_OPEN_MAX 256
 
 struct stream_file {
 	struct index_packet next; /* its offset is the next packet's; the file keeps its name */
 	int is_made;		  /* its file is there */
 	int fd;			  /* -1 while closed */
-	uint64_t used;		  /* when it was written to last, in writes */
 };
 
 struct streams {
@@ -30,7 +26,7 @@ struct streams {
 	struct slots slots; /* of all, by stream and instance */
 	struct stream_file *open[STREAMS_OPEN_MAX];
 	uint32_t open_count;
-	uint64_t writes;
+	uint64_t closed; /* files, so far */
 	int close_error; /* the first error of any close */
 };
 
