@@ -225,8 +225,12 @@ babeltrace()
 # Events in a trace as babeltrace2 reads them, without its facts; with it missing, what we read ourselves.
 events_in()
 {
+	local status
+
 	if command -v babeltrace2 >/dev/null; then
-		babeltrace "$1" 2>/dev/null | grep -vc ' waymark:[a-z_]*: {'
+		babeltrace "$1" 2>troubles | grep -vc ' waymark:[a-z_]*: {'
+		status=${PIPESTATUS[0]}
+		[ "$status" = 0 ] || echo "babeltrace2 $1: status $status: $(cat troubles)" >&2
 	else
 		"$waymark" dump "$1" | wc -l
 	fi
