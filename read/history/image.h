@@ -14,7 +14,6 @@
 #ifndef READ_HISTORY_IMAGE_H
 #define READ_HISTORY_IMAGE_H
 
-#include "read/history/image_files.h"
 #include "target/code/file.h"
 #include "target/code/symbol.h"
 #include "trace/reader.h"
@@ -25,6 +24,19 @@
 #include <stdint.h>
 
 struct image;
+
+/*
+ * The files of modules, each read once however many processes mapped it: libc in 256 children is
+ * one file.
+ */
+struct image_files;
+
+/*
+ * Files below `root` ("": as they are). 0 or -ENOMEM. Close when no image uses them any more; NULL
+ * is let pass.
+ */
+int image_files_open(struct image_files **files, const char *root);
+void image_files_close(struct image_files *files);
 
 struct image_module {
 	const char *path;	/* as the trace has it */
