@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "read/history/divergence.h"
 
-#include "base/name_match.h"
-#include "read/history/course.h"
-#include "read/history/rejoin.h"
-
 #include "base/array.h"
+#include "base/name_match.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+
+#define PATTERN_MAX 32u /* blocks that are the same after a loss */
+#define PATTERN_MIN 4u	/* at a trail's end there may be no more */
 
 /* Libraries whose way depends on more than what the program asks of them. */
 static const char *const libraries[] = {
@@ -18,6 +19,248 @@ static const char *const libraries[] = {
 	"libc-2.*.so",	 "libm.so.*",	  "libm-2.*.so",   "libpthread*",
 	"libdl*.so*",	 "libstdc++.so*", "libgcc_s.so*",  "[vdso]",
 };
+
+/*
+ * A trail that is walked to compare it with another. The position is before an event, or at a byte
+ * of a block, since one trail's blocks may be cut where the other's are not.
+ */
+struct course {
+	const struct trail_path *path;
+	struct alike *alike;
+	struct image *image;
+	int side;
+	struct trail_cursor at;
+	uint32_t from; /* bytes of the block at the cursor that it has behind it */
+	const struct alike_table *table; /* of the block at the cursor */
+	struct alike_point before;	 /* the last block that it went through; table NULL: none */
+};
+
+static int course_is_over(const struct course *course)
+{
+	return course->at.part >= course->path->count;
+}
+
+/*
+ * Where the block's bytes that ran end: all of them, if the event behind it does not say otherwise.
+ */
+static uint32_t end_of(const struct trail_path *path, size_t part, uint32_t id,
+		       const struct trail_block *block)
+{
+	const struct trail_part *next = part + 1 < path->count ? &path->parts[part + 1] : NULL;
+
+	if (id + 1 < path->parts[part].count || !next || next->count || !next->between.left)
+		return block->bytes;
+	return (uint32_t)(next->between.at - block->start);
+}
+
+/* Its run has been looked at. */
+static const struct trail_block *block_at(const struct course *course, uint32_t *id)
+{
+	const struct trail_part *part;
+
+	if (course_is_over(course))
+		return NULL;
+	part = &course->path->parts[course->at.part];
+	if (!part->count)
+		return NULL;
+	*id = trail_run_id(&course->at.run, course->at.id);
+	return &part->table->blocks[*id];
+}
+
+/* After a move: skip blocks that did not run, and select the right table. */
+static void settle(struct course *course)
+{
+	const struct trail_block *block;
+	uint32_t id;
+
+	for (;;) {
+		const struct trail_part *part = &course->path->parts[course->at.part];
+
+		if (course_is_over(course) || !part->count)
+			return;
+		trail_cursor_run(&course->at);
+		block = block_at(course, &id);
+		if (course->from < end_of(course->path, course->at.part, course->at.id, block)) {
+			if (!course->table || course->table->table != part->table)
+				course->table = alike_table(course->alike, course->side,
+							    part->table, course->image);
+			return;
+		}
+		course->from = 0;
+		if (++course->at.id >= part->count) {
+			course->at.part++;
+			course->at.id = 0;
+		}
+	}
+}
+
+/* Stand before the first item. 0 or -ENOMEM; after 0 nothing below can fail for want of memory. */
+static int course_begin(struct course *course, struct alike *alike, int side,
+			const struct trail_path *path, struct image *image)
+{
+	const struct trail_table *last = NULL;
+
+	*course = (struct course){
+		.path = path, .alike = alike, .image = image, .side = side, .at = { .path = path }
+	};
+	for (size_t i = 0; i < path->count; i++) {
+		const struct trail_table *table = path->parts[i].table;
+
+		if (!table || table == last)
+			continue;
+		if (!alike_table(alike, side, table, image))
+			return -ENOMEM;
+		last = table;
+	}
+	settle(course);
+	return 0;
+}
+
+/* The event behind the position; NULL: a block, or the end. */
+static const struct trail_between *course_event(const struct course *course)
+{
+	const struct trail_part *part = &course->path->parts[course->at.part];
+
+	return course_is_over(course) || part->count ? NULL : &part->between;
+}
+
+/* The block at the position; returns its bytes that are left to run; 0: at an event or the end. */
+static uint32_t course_point(const struct course *course, struct alike_point *point)
+{
+	const struct trail_block *block = block_at(course, &point->id);
+
+	if (!block)
+		return 0;
+	point->table = course->table;
+	point->from = course->from;
+	return end_of(course->path, course->at.part, course->at.id, block) - course->from;
+}
+
+/* Whether both are in the same code: compares the rest of the shorter block. */
+static int course_is_same(const struct course *a, const struct course *b)
+{
+	struct alike_point pa, pb;
+	uint32_t left_a = course_point(a, &pa), left_b = course_point(b, &pb);
+
+	return left_a && left_b && alike_range(&pa, &pb, left_a < left_b ? left_a : left_b);
+}
+
+/* Blocks of the path before this place. */
+static uint64_t course_index(const struct course *course)
+{
+	return course_is_over(course) ? course->path->blocks
+				      : course->path->parts[course->at.part].before + course->at.id;
+}
+
+/* Go over the event. */
+static void course_pass_event(struct course *course)
+{
+	course->at.part++;
+	course->at.id = 0;
+	settle(course);
+}
+
+/*
+ * Go over so many bytes, no more than course_point() said. 1 when the block's last instruction was
+ * among them.
+ */
+static int course_pass_bytes(struct course *course, uint32_t bytes)
+{
+	struct alike_point point;
+	uint32_t left = course_point(course, &point), to = course->from + bytes;
+	int is_whole = to == course->table->table->blocks[point.id].bytes;
+
+	course->before = (struct alike_point){ point.table, point.id, to };
+	course->from = to;
+	if (bytes == left)
+		settle(course);
+	return is_whole;
+}
+
+/* Pass `count` whole blocks of the current part, from its begin. */
+static void course_pass_blocks(struct course *course, uint32_t count)
+{
+	const struct trail_part *part = &course->path->parts[course->at.part];
+
+	if (!count)
+		return;
+	course->at.id += count - 1;
+	course->before.table = course->table;
+	course->before.id = trail_run_id(trail_cursor_run(&course->at), course->at.id);
+	course->at.id++;
+	course->before.from = part->table->blocks[course->before.id].bytes;
+	if (course->at.id >= part->count) {
+		course->at.part++;
+		course->at.id = 0;
+	}
+	settle(course);
+}
+
+/* Go to before the block of that index. */
+static void course_seek(struct course *course, uint64_t index)
+{
+	trail_seek(&course->at, index);
+	course->from = 0;
+	course->before = (struct alike_point){ 0 };
+	settle(course);
+}
+
+/*
+ * The block gone through last ended in an instruction of this kind; -1: none did, or not all of it
+ * ran.
+ */
+static int course_kind(const struct course *course)
+{
+	const struct trail_block *block;
+
+	if (!course->before.table)
+		return -1;
+	block = &course->before.table->table->blocks[course->before.id];
+	return course->before.from == block->bytes ? block->kind : -1;
+}
+
+static int is_return(const struct trail_between *event, uint64_t interrupted)
+{
+	return event->event == TRAIL_SYSCALLED &&
+	       (event->values[0] == SYS_rt_sigreturn || (interrupted && event->at == interrupted));
+}
+
+/*
+ * Pass the signal behind the position, and its handler. 1; or 0, and nothing has changed, if the
+ * handler is not seen to return.
+ */
+static int course_pass_signal(struct course *course)
+{
+	const struct trail_between *event = course_event(course);
+	uint64_t interrupted = event->at;
+	struct course kept = *course;
+	unsigned int depth = 0;
+
+	do {
+		if (!event) {
+			course_pass_blocks(course, course->path->parts[course->at.part].count -
+							   course->at.id);
+			event = course_event(course);
+			continue;
+		}
+		if (event->event == TRAIL_SIGNAL && event->values[1])
+			depth++;
+		else if (depth && is_return(event, depth == 1 ? interrupted : 0))
+			depth--;
+		else if (event->event >= TRAIL_LOST && event->event != TRAIL_FORK)
+			break;
+		course_pass_event(course);
+		event = course_event(course);
+	} while (depth && !course_is_over(course));
+	if (!depth) {
+		course->before = kept.before;
+		return 1;
+	}
+	*course = kept;
+	return 0;
+}
+
+/* ---- the comparison ---- */
 
 enum found { FOUND_SAME, FOUND_DIFFERENT, FOUND_END };
 
@@ -29,12 +272,6 @@ struct comparison {
 	uint8_t *harmless; /* by module's number: 0 not asked, 1 no, 2 yes */
 	size_t harmless_room;
 	int err;
-};
-
-/* What a comparison's detours are held to. */
-struct library_rule {
-	struct rejoin_rule rule;
-	struct comparison *comparison;
 };
 
 /* ---- what is harmless ---- */
@@ -84,11 +321,6 @@ static int is_library(struct comparison *comparison, uint32_t number)
 	return is;
 }
 
-static int rule_allows(const void *rule, uint32_t module)
-{
-	return is_library(((const struct library_rule *)rule)->comparison, module);
-}
-
 static int is_same_harmless(const struct divergence_harmless *a,
 			    const struct divergence_harmless *b)
 {
@@ -115,6 +347,199 @@ static void count_harmless(struct comparison *comparison, const struct divergenc
 	known->count++;
 	for (int i = 0; i < 2; i++)
 		known->blocks[i] += what->blocks[i];
+}
+
+/* ---- the same caller ---- */
+
+/* Over an event. 0: unknown what is behind it. */
+static int detour_event(struct course *course, const struct trail_between *event)
+{
+	switch ((enum trail_event)event->event) {
+	case TRAIL_SIGNAL:
+		return course_pass_signal(course);
+	case TRAIL_DEPART:
+	case TRAIL_ARRIVE:
+	case TRAIL_SYSCALLED:
+		course_pass_event(course);
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* To behind the return of the function that it is in. */
+static int to_caller(struct comparison *comparison, struct course *course, int may_call)
+{
+	int64_t depth = 0;
+
+	while (!course_is_over(course)) {
+		const struct trail_between *event = course_event(course);
+		struct alike_point point;
+		uint32_t left;
+
+		if (event) {
+			if (!detour_event(course, event))
+				return 0;
+			continue;
+		}
+		left = course_point(course, &point);
+		if (!may_call && !is_library(comparison, point.table->places[point.id].module))
+			return 0;
+		if (!course_pass_bytes(course, left))
+			continue;
+		switch (course_kind(course)) {
+		case TRAIL_CALL:
+		case TRAIL_CALL_INDIRECT:
+			depth++;
+			break;
+		case TRAIL_RETURN:
+			if (--depth < 0)
+				return 1;
+			break;
+		default:
+			break;
+		}
+	}
+	return 0;
+}
+
+/* Over what may come between the same places. */
+static void to_block(struct course *course)
+{
+	const struct trail_between *event;
+
+	while ((event = course_event(course)) && detour_event(course, event))
+		;
+}
+
+/*
+ * Go on on both to where the function in which they parted returns, to the same caller on both;
+ * `may_call`: code of any module may be run meanwhile. 1; or 0, and nothing has changed: that never
+ * happens, or code is run that may not be on a detour, or what can't be seen through comes before.
+ */
+static int rejoin_caller(struct comparison *comparison, int may_call)
+{
+	struct course *courses = comparison->courses;
+	struct course kept[2] = { courses[0], courses[1] };
+
+	for (int i = 0; i < 2; i++) {
+		if (!to_caller(comparison, &courses[i], may_call))
+			goto never;
+		to_block(&courses[i]);
+	}
+	if (course_is_same(&courses[0], &courses[1]))
+		return 1;
+never:
+	memcpy(courses, kept, sizeof(kept));
+	return 0;
+}
+
+/* ---- after a loss ---- */
+
+static uint32_t number_at(const struct alike_point *point)
+{
+	return point->table->codes[point->id].number;
+}
+
+/*
+ * The block at the position, or the next, and pass it; 0: the end, or blocks are missing here too.
+ */
+static uint32_t next_number(struct course *course, uint64_t *index)
+{
+	const struct trail_between *event;
+	struct alike_point point;
+	uint32_t left;
+
+	while ((event = course_event(course))) {
+		if (event->event >= TRAIL_LOST && event->event != TRAIL_FORK)
+			return 0;
+		course_pass_event(course);
+	}
+	left = course_point(course, &point);
+	if (!left)
+		return 0;
+	*index = course_index(course);
+	course_pass_bytes(course, left);
+	return number_at(&point);
+}
+
+struct pattern {
+	uint32_t numbers[PATTERN_MAX];
+	/* how much of it is matched still where the next does not match */
+	uint32_t back[PATTERN_MAX];
+	uint32_t count;
+};
+
+static void pattern_take(struct pattern *pattern, struct course course)
+{
+	uint64_t index;
+	uint32_t number;
+
+	*pattern = (struct pattern){ 0 };
+	while (pattern->count < PATTERN_MAX && (number = next_number(&course, &index)))
+		pattern->numbers[pattern->count++] = number;
+	for (uint32_t i = 1, matched = 0; i < pattern->count; i++) {
+		while (matched && pattern->numbers[i] != pattern->numbers[matched])
+			matched = pattern->back[matched - 1];
+		matched += pattern->numbers[i] == pattern->numbers[matched];
+		pattern->back[i] = matched;
+	}
+}
+
+/* The first match of the pattern: *index the first of its blocks. */
+static int pattern_find(const struct pattern *pattern, struct course course, uint64_t *index)
+{
+	uint64_t ring[PATTERN_MAX];
+	uint32_t number, matched = 0;
+
+	for (uint64_t i = 0; (number = next_number(&course, &ring[i % PATTERN_MAX])); i++) {
+		while (matched && number != pattern->numbers[matched])
+			matched = pattern->back[matched - 1];
+		matched += number == pattern->numbers[matched];
+		if (matched == pattern->count) {
+			*index = ring[(i + 1 - matched) % PATTERN_MAX];
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Whether it matches at this place, as the loss says. */
+static int pattern_is_at(const struct pattern *pattern, struct course course)
+{
+	uint64_t index;
+
+	for (uint32_t i = 0; i < pattern->count; i++)
+		if (next_number(&course, &index) != pattern->numbers[i])
+			return 0;
+	return 1;
+}
+
+/*
+ * Behind something missing in `gap`'s trail: move the other to the place where both do the same
+ * again, for some blocks. `lost`: so many are known to be missing there; 0: unknown. 1; 0, and
+ * nothing has changed: not found.
+ */
+static int rejoin_after_loss(struct course *gap, struct course *other, uint64_t lost)
+{
+	struct course there = *other;
+	struct pattern pattern;
+	uint64_t index;
+
+	pattern_take(&pattern, *gap);
+	if (pattern.count < PATTERN_MIN)
+		return 0;
+	if (lost && lost < other->path->blocks - course_index(other)) {
+		course_seek(&there, course_index(other) + lost);
+		if (pattern_is_at(&pattern, there)) {
+			*other = there;
+			return 1;
+		}
+	}
+	if (!pattern_find(&pattern, *other, &index))
+		return 0;
+	course_seek(other, index);
+	return 1;
 }
 
 /* ---- blocks ---- */
@@ -203,7 +628,6 @@ static enum found parted(struct comparison *comparison)
 	const struct divergence_options *options = comparison->options;
 	struct divergence_harmless what = { .kind = HARMLESS_LIBRARY };
 	uint64_t from[2] = { course_index(&courses[0]), course_index(&courses[1]) };
-	struct library_rule rule = { { rule_allows, 0 }, comparison };
 	const struct image_place *place;
 	struct image *image;
 
@@ -215,8 +639,7 @@ static enum found parted(struct comparison *comparison)
 		comparison->err = -ENOMEM;
 		return FOUND_DIFFERENT;
 	}
-	rule.rule.may_call = is_function_listed(options, place->function);
-	if (!rejoin_caller(courses, &rule.rule))
+	if (!rejoin_caller(comparison, is_function_listed(options, place->function)))
 		return FOUND_DIFFERENT;
 	what.function = place->function;
 	what.module = place->module ? place->module->name : NULL;
