@@ -3,7 +3,7 @@
 #ifndef CLI_EXPORT_SAMPLES_H
 #define CLI_EXPORT_SAMPLES_H
 
-#include "read/export/export_samples.h"
+#include "read/export/export.h"
 
 struct export_samples_options {
 	const char *dir, *output; /* the latter NULL: stdout */

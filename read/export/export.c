@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "base/out.h"
-#include "read/export/export_samples.h"
 #include "read/history/stacks.h"
 
 #include <errno.h>

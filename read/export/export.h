@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails in forms that other tools read. Each form is a file export_NAME.c, is written as it is
- * made, and takes no more memory than there are different stacks, or none.
+ * Trails and samples in forms that other tools read. Each is written as it is made, and takes no
+ * more memory than there are different stacks, or none.
  */
 #ifndef READ_EXPORT_EXPORT_H
 #define READ_EXPORT_EXPORT_H
 
 #include "base/out.h"
 #include "read/history/calls.h"
+#include "read/history/samples.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -63,6 +64,22 @@ int export_speedscope(struct export *export);
  * makers of profiles for compilers read. Each branch that was taken is in one stack.
  */
 int export_perf_script(struct export *export);
+
+struct export_samples {
+	struct out *out;
+	const char *name;	 /* the trace's */
+	struct samples *samples; /* opened, not read; of one event */
+	int is_counted;		 /* each sample weighs 1, and not its period */
+};
+
+/*
+ * Stacks, one a line with what they weigh: PROCESS;THREAD;FUNCTION;... WEIGHT. The kernel's
+ * functions end in "_[k]", by which makers of flame graphs know them.
+ */
+int export_samples_folded(struct export_samples *export);
+
+/* The JSON of speedscope.app: a profile for each thread, whose samples are in order of time. */
+int export_samples_speedscope(struct export_samples *export);
 
 /* Tell how far it is, if it is time to. `blocks`: of this thread. */
 static inline void export_beat(struct export *export, uint64_t blocks)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "read/export/export.h"
-#include "read/history/taken.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -36,9 +35,9 @@ static void put_hex(struct out *out, uint64_t value)
 	out_short(out, text, (size_t)bytes);
 }
 
-static void flush(void *data)
+/* What comes next is not reached straight from the last branch, or the stack is full. */
+static void flush(struct brstack *stack)
 {
-	struct brstack *stack = data;
 	struct out *out = stack->export->out;
 	uint32_t count = stack->count;
 
@@ -59,9 +58,9 @@ static void flush(void *data)
 	}
 	out_char(out, '\n');
 	/*
- * of different lengths, so that readers which do not recognise a repeated branch count no line of a
- * loop more than others
- */
+	 * of different lengths, so that readers which do not recognise a repeated branch count no
+	 * line of a loop more than others
+	 */
 	stack->seed = stack->seed * 6364136223846793005ull + 1442695040888963407ull;
 	stack->room = STACK_MIN + (uint32_t)(stack->seed >> 33) % (STACK_MAX - STACK_MIN + 1);
 }
@@ -80,10 +79,8 @@ static int is_entry(struct brstack *stack, uint64_t to)
  * Readers count the code between the branches of a stack. So that the code between two stacks is
  * counted too, the last branch of one is the first of the next.
  */
-static void branch(void *data, uint64_t from, uint64_t to)
+static void branch(struct brstack *stack, uint64_t from, uint64_t to)
 {
-	struct brstack *stack = data;
-
 	stack->branches[stack->count++] = (struct branch){ from, to };
 	if (stack->count < stack->room || (is_entry(stack, to) && stack->count < STACK_LIMIT))
 		return;
@@ -134,20 +131,98 @@ static int put_mappings(struct export *export, const struct export_process *proc
 	return 0;
 }
 
-/* Write the mappings before the branches that ran in them. */
-static int era(void *data, const struct trail_table *table)
+/* Whether going on at `to` after a block is a branch that was taken. */
+static int is_taken(const struct trail_block *block, uint64_t to)
 {
-	struct brstack *stack = data;
-	struct export_process *process = &stack->export->processes[stack->process];
+	switch (block->kind) {
+	case TRAIL_FALL:
+	case TRAIL_STOP:
+		return 0;
+	case TRAIL_SYSCALL:
+		return to >= TRAIL_KERNEL;
+	case TRAIL_BRANCH:
+		return to != block->start + block->bytes;
+	default:
+		return 1;
+	}
+}
 
-	if (stack->table && stack->mapped == stack->process &&
-	    stack->table->era.number == table->era.number)
+/* The thread continues at `to`: 0 if it is unknown how it came there. */
+static int goes_on(struct brstack *stack, const struct trail_block *before, uint64_t to)
+{
+	if (!before || !trail_block_leads(before, to))
+		return 0;
+	if (is_taken(before, to))
+		branch(stack, before->start + before->last, to);
+	return 1;
+}
+
+/* The event behind `before`: whether code is straight over it. */
+static int event(struct brstack *stack, const struct trail_block *before,
+		 const struct trail_between *between)
+{
+	switch ((enum trail_event)between->event) {
+	case TRAIL_DEPART:
+	case TRAIL_ARRIVE:
+	case TRAIL_FORK:
+	case TRAIL_SYSCALLED:
+	case TRAIL_SIGNAL:
+		if (before && between->at && !between->left && !goes_on(stack, before, between->at))
+			return 0;
+		return between->event != TRAIL_SIGNAL;
+	default:
+		return 0;
+	}
+}
+
+/* The next branches are of this item's era: write its mappings before them, if it is a new one. */
+static int era(struct brstack *stack, const struct trail_item *item)
+{
+	struct export_process *process = &stack->export->processes[stack->process];
+	const struct trail_table *before = stack->table;
+
+	if (!item->block || (before == item->table && stack->mapped == stack->process))
+		return 0;
+	if (before && stack->mapped == stack->process &&
+	    before->era.number == item->table->era.number)
 		return 0;
 	flush(stack);
-	stack->table = table;
+	stack->table = item->table;
 	stack->mapped = stack->process;
-	stack->image = image_in(process->image, table);
+	stack->image = image_in(process->image, item->table);
 	return stack->image ? put_mappings(stack->export, process, stack->image) : -ENOMEM;
+}
+
+/* A thread's branches, oldest first; ends early where writing has failed. */
+static int thread_put(struct brstack *stack, const struct export_thread *thread)
+{
+	struct export *export = stack->export;
+	struct trail_range range = thread->range;
+	const struct trail_block *before = NULL;
+	uint64_t blocks = 0;
+	struct trail_item item;
+	int err = 0;
+
+	stack->process = thread->process;
+	while (trail_range_next(&range, &item) && !export->out->error &&
+	       !(err = era(stack, &item))) {
+		if (!item.block) {
+			int is_straight = event(stack, before, item.between);
+
+			if (!is_straight)
+				flush(stack);
+			if (!is_straight || item.between->at)
+				before = NULL;
+			continue;
+		}
+		if (before && !goes_on(stack, before, item.block->start))
+			flush(stack);
+		before = item.ran == item.block->instructions ? item.block : NULL;
+		export_beat(export, ++blocks);
+	}
+	flush(stack);
+	export->done += blocks;
+	return err ? err : stack->error;
 }
 
 int export_perf_script(struct export *export)
@@ -155,11 +230,7 @@ int export_perf_script(struct export *export)
 	struct brstack stack = { .export = export, .room = STACK_MAX, .seed = 1 };
 	int err = 0;
 
-	for (size_t i = 0; i < export->thread_count && !err; i++) {
-		stack.process = export->threads[i].process;
-		err = taken_walk(export, &export->threads[i],
-				 &(struct taken_sink){ branch, flush, era, &stack });
-		err = err ? err : stack.error;
-	}
+	for (size_t i = 0; i < export->thread_count && !err; i++)
+		err = thread_put(&stack, &export->threads[i]);
 	return err;
 }

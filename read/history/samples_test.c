@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "read/export/export_samples.h"
+#include "read/export/export.h"
 #include "read/history/testing/sampled.h"
 
 #include <criterion/criterion.h>

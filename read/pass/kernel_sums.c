@@ -13,12 +13,6 @@
 #define PREFIX_BYTES (sizeof(PREFIX) - 1)
 #define THREAD_BYTES 8 /* a pid and a tid are the first two fields */
 
-static int has_types(const struct trace_class *class, const uint8_t *types, uint8_t count)
-{
-	return class->has_thread && class->count == count + 2 &&
-	       !memcmp(class->types + 2, types, count);
-}
-
 /* count:A+B+...: a value of each, then the two times. */
 static int is_count(const struct trace_class *class)
 {
@@ -33,9 +27,8 @@ static int is_count(const struct trace_class *class)
 
 static int is_throttled(const struct trace_class *class)
 {
-	static const uint8_t types[] = { WM_TYPE_STR };
-
-	return !strcmp(class->name, "kernel:throttled") && has_types(class, types, sizeof(types));
+	return class->has_thread && class->count == 3 && class->types[2] == WM_TYPE_STR &&
+	       !strcmp(class->name, "kernel:throttled");
 }
 
 int kernel_sums_has(const struct trace_class *class)
