@@ -10,7 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- speedscope ---- */
+/* ---- speedscope: the list of functions, and what is around the profiles ---- */
+
+struct export_numbers {
+	uint32_t *of; /* by the function's number: its place + 1 */
+	size_t count, room;
+};
 
 /* The functions in the file, by their place in its list. */
 struct export_frames {
@@ -20,13 +25,91 @@ struct export_frames {
 	size_t process_count;
 };
 
-static int export_frames_init(struct export_frames *frames, size_t process_count);
+/* A JSON string. */
+static void export_put_json(struct out *out, const char *text)
+{
+	out_char(out, '"');
+	out_json(out, text, strlen(text));
+	out_char(out, '"');
+}
+
+/* 0 or -ENOMEM; release in either case. */
+static int export_frames_init(struct export_frames *frames, size_t process_count)
+{
+	*frames = (struct export_frames){ .process_count = process_count };
+	frames->by_process = calloc(process_count + 1, sizeof(*frames->by_process));
+	return frames->by_process ? 0 : -ENOMEM;
+}
+
+static void export_frames_release(struct export_frames *frames)
+{
+	for (size_t i = 0; frames->by_process && i < frames->process_count; i++)
+		free(frames->by_process[i].of);
+	free(frames->by_process);
+	free(frames->all);
+}
+
+/* The place of a process's function. 0 or -ENOMEM. */
 static int export_frames_place(struct export_frames *frames, size_t process,
-			       const struct function *function, uint32_t *place);
-static void export_frames_release(struct export_frames *frames);
-static void export_put_json(struct out *out, const char *text);
-static void export_speedscope_begin(struct out *out, const char *name);
-static void export_speedscope_end(struct out *out, const struct export_frames *frames);
+			       const struct function *function, uint32_t *place)
+{
+	struct export_numbers *numbers = &frames->by_process[process];
+
+	if (array_grow(&numbers->of, &numbers->room, (size_t)function->number + 1,
+		       sizeof(*numbers->of)))
+		return -ENOMEM;
+	for (; numbers->count <= function->number; numbers->count++)
+		numbers->of[numbers->count] = 0;
+	if (!numbers->of[function->number]) {
+		if (array_grow(&frames->all, &frames->room, frames->count + 1,
+			       sizeof(*frames->all)))
+			return -ENOMEM;
+		frames->all[frames->count++] = function;
+		numbers->of[function->number] = (uint32_t)frames->count;
+	}
+	*place = numbers->of[function->number] - 1;
+	return 0;
+}
+
+/* The text before the profiles, and the text behind them. */
+static void export_speedscope_begin(struct out *out, const char *name)
+{
+	out_literal(
+		out,
+		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":"
+		"\"waymark@" WAYMARK_VERSION "\",\"name\":");
+	export_put_json(out, name);
+	out_literal(out, ",\"activeProfileIndex\":0,\n\"profiles\":[");
+}
+
+/* The list comes last, when it is complete: the order of a JSON object's members is free. */
+static void export_speedscope_end(struct out *out, const struct export_frames *frames)
+{
+	char text[FUNCTION_TEXT_BYTES];
+
+	out_literal(out, "],\n\"shared\":{\"frames\":[");
+	for (size_t i = 0; i < frames->count; i++) {
+		const struct function *function = frames->all[i];
+		struct image_line line = function_line(function);
+
+		if (i)
+			out_char(out, ',');
+		out_literal(out, "\n{\"name\":");
+		export_put_json(out, function_text(function, text, sizeof(text)));
+		if (line.source || function->module) {
+			out_literal(out, ",\"file\":");
+			export_put_json(out, line.source ? line.source : function->module->path);
+		}
+		if (line.source) {
+			out_literal(out, ",\"line\":");
+			out_u64(out, line.line);
+		}
+		out_char(out, '}');
+	}
+	out_literal(out, "]}}\n");
+}
+
+/* ---- stacks, folded ---- */
 
 /*
  * Of deeper stacks only the outermost frames are written: lines grow by depth, and so does their
@@ -331,102 +414,11 @@ int export_samples_speedscope(struct export_samples *export)
 	return err;
 }
 
-struct export_numbers {
-	uint32_t *of; /* by the function's number: its place + 1 */
-	size_t count, room;
-};
-
 struct scope {
 	struct export *export;
 	struct out *out;
 	struct export_frames frames;
 };
-
-/* A JSON string. */
-static void export_put_json(struct out *out, const char *text)
-{
-	out_char(out, '"');
-	out_json(out, text, strlen(text));
-	out_char(out, '"');
-}
-
-/* ---- the list of functions ---- */
-
-/* 0 or -ENOMEM; release in either case. */
-static int export_frames_init(struct export_frames *frames, size_t process_count)
-{
-	*frames = (struct export_frames){ .process_count = process_count };
-	frames->by_process = calloc(process_count + 1, sizeof(*frames->by_process));
-	return frames->by_process ? 0 : -ENOMEM;
-}
-
-static void export_frames_release(struct export_frames *frames)
-{
-	for (size_t i = 0; frames->by_process && i < frames->process_count; i++)
-		free(frames->by_process[i].of);
-	free(frames->by_process);
-	free(frames->all);
-}
-
-/* The place of a process's function. 0 or -ENOMEM. */
-static int export_frames_place(struct export_frames *frames, size_t process,
-			       const struct function *function, uint32_t *place)
-{
-	struct export_numbers *numbers = &frames->by_process[process];
-
-	if (array_grow(&numbers->of, &numbers->room, (size_t)function->number + 1,
-		       sizeof(*numbers->of)))
-		return -ENOMEM;
-	for (; numbers->count <= function->number; numbers->count++)
-		numbers->of[numbers->count] = 0;
-	if (!numbers->of[function->number]) {
-		if (array_grow(&frames->all, &frames->room, frames->count + 1,
-			       sizeof(*frames->all)))
-			return -ENOMEM;
-		frames->all[frames->count++] = function;
-		numbers->of[function->number] = (uint32_t)frames->count;
-	}
-	*place = numbers->of[function->number] - 1;
-	return 0;
-}
-
-/* The text before the profiles, and the text behind them. */
-static void export_speedscope_begin(struct out *out, const char *name)
-{
-	out_literal(
-		out,
-		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":"
-		"\"waymark@" WAYMARK_VERSION "\",\"name\":");
-	export_put_json(out, name);
-	out_literal(out, ",\"activeProfileIndex\":0,\n\"profiles\":[");
-}
-
-/* The list comes last, when it is complete: the order of a JSON object's members is free. */
-static void export_speedscope_end(struct out *out, const struct export_frames *frames)
-{
-	char text[FUNCTION_TEXT_BYTES];
-
-	out_literal(out, "],\n\"shared\":{\"frames\":[");
-	for (size_t i = 0; i < frames->count; i++) {
-		const struct function *function = frames->all[i];
-		struct image_line line = function_line(function);
-
-		if (i)
-			out_char(out, ',');
-		out_literal(out, "\n{\"name\":");
-		export_put_json(out, function_text(function, text, sizeof(text)));
-		if (line.source || function->module) {
-			out_literal(out, ",\"file\":");
-			export_put_json(out, line.source ? line.source : function->module->path);
-		}
-		if (line.source) {
-			out_literal(out, ",\"line\":");
-			out_u64(out, line.line);
-		}
-		out_char(out, '}');
-	}
-	out_literal(out, "]}}\n");
-}
 
 /* ---- a trail's threads ---- */
 

@@ -21,12 +21,6 @@ struct samples_frame {
 
 #define SAMPLES_TID_SLOTS 65536u
 
-static const struct function *samples_function(struct samples *samples, uint32_t process,
-					       uint64_t address, uint64_t ns, uint32_t *whose);
-static int samples_sum_find(struct samples *samples, const struct samples_sum *like,
-			    uint32_t *number);
-static void samples_reading_free(struct samples_reading *reading);
-
 /* Where the fields of a class are that a sample is made of. */
 struct layout {
 	int ip, period, callchain; /* numbers of fields; -1: none */
@@ -96,46 +90,163 @@ size_t samples_events(const struct trace_reader *reader, const char *glob, const
 	return count;
 }
 
-int samples_open(struct samples *samples, struct images *images,
-		 const struct samples_options *options)
-{
-	struct trace_reader *reader = images->reader;
-	uint32_t count = reader->meta.process_count;
-	int err;
+/* ---- threads ---- */
 
-	*samples = (struct samples){
-		.images = images, .reader = reader, .options = *options, .kernel = count
-	};
-	for (uint32_t i = 0; i < count; i++)
-		if (reader->meta.processes[i].is_kernel)
-			samples->kernel = i;
-	samples->functions = calloc((size_t)count + 1, sizeof(*samples->functions));
-	samples->tids = calloc(SAMPLES_TID_SLOTS, sizeof(*samples->tids));
-	err = stacks_init(&samples->stacks);
-	if (!err)
-		err = thread_names_read(&samples->names, reader);
-	if (!err)
-		err = process_numbers_make(&samples->numbers, reader);
-	return samples->functions && samples->tids ? err : -ENOMEM;
+static int thread_fill(struct samples *samples, struct samples_thread *thread, uint64_t ns)
+{
+	const struct facts *meta = &samples->reader->meta;
+	const char *program = NULL, *comm;
+
+	thread->process = process_number_at(&samples->numbers, thread->pid, ns, &thread->until_ns);
+	if (thread->process != PROCESS_NUMBER_NONE)
+		program = meta->processes[thread->process].exe;
+	if (!thread->pid && !thread->tid)
+		program = "[idle]";
+	comm = thread_names_find(&samples->names, thread->pid, thread->tid, ns);
+	if (comm && !*comm)
+		comm = NULL;
+	program = program && *program ? name_last_part(program) : comm ? comm : "?";
+	thread->program = stacks_name(&samples->stacks, program);
+	thread->comm = stacks_name(&samples->stacks, comm ? comm : program);
+	if (!thread->program || !thread->comm ||
+	    stacks_of(&samples->stacks, STACKS_ROOT, NULL, 0, thread->program, &thread->stack) ||
+	    stacks_of(&samples->stacks, thread->stack, NULL, 0, thread->comm, &thread->stack))
+		return -ENOMEM;
+	return 0;
 }
 
-void samples_close(struct samples *samples)
+int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,
+			uint32_t *number)
 {
-	for (uint32_t i = 0; samples->functions && i <= samples->reader->meta.process_count; i++)
-		functions_close(&samples->functions[i]);
-	stacks_release(&samples->stacks);
-	free(samples->functions);
-	free(samples->events);
-	free(samples->threads);
-	free(samples->sums);
-	free(samples->frames);
-	free(samples->frame_slots.all);
-	free(samples->slots.all);
-	free(samples->tids);
-	samples_reading_free(samples->reading);
-	thread_names_release(&samples->names);
-	process_numbers_release(&samples->numbers);
-	*samples = (struct samples){ 0 };
+	size_t *slot = &samples->tids[tid % SAMPLES_TID_SLOTS], at = 0;
+	struct samples_thread *thread;
+
+	/* of several programs that had this number, the one at that time ended first behind it */
+	for (size_t i = *slot; i; i = samples->threads[i - 1].older) {
+		thread = &samples->threads[i - 1];
+		if (thread->pid == pid && thread->tid == tid && ns < thread->until_ns &&
+		    (!at || thread->until_ns < samples->threads[at - 1].until_ns))
+			at = i;
+	}
+	if (!at) {
+		if (array_grow(&samples->threads, &samples->thread_room, samples->thread_count + 1,
+			       sizeof(*samples->threads)))
+			return -ENOMEM;
+		thread = &samples->threads[samples->thread_count];
+		*thread = (struct samples_thread){ .pid = pid, .tid = tid, .older = *slot };
+		if (thread_fill(samples, thread, ns))
+			return -ENOMEM;
+		at = *slot = ++samples->thread_count;
+	}
+	*number = (uint32_t)(at - 1);
+	return 0;
+}
+
+/* ---- functions ---- */
+
+size_t samples_function_count(const struct samples *samples, uint32_t process)
+{
+	return samples->functions[process].count;
+}
+
+struct functions *samples_functions(struct samples *samples, uint32_t process)
+{
+	struct image *image = images_get(samples->images, process);
+	struct functions *of = &samples->functions[process];
+
+	return image && (of->image || !functions_open(of, image)) ? of : NULL;
+}
+
+/*
+ * Code in no module is of a function for each address, and not of one for all; but the kernel's
+ * without names is one.
+ */
+static const struct function *function_find(struct samples *samples, uint32_t process,
+					    struct image *image, uint64_t address)
+{
+	struct functions *functions = samples_functions(samples, process);
+	const struct function *function;
+
+	if (!functions)
+		return NULL;
+	if (!address) /* record/ has recorded the engine's own so */
+		return functions_named(functions, "[engine]", 1);
+	function = functions_in(functions, image, address);
+	if (!function || function->module)
+		return function;
+	return address < TRAIL_KERNEL ? functions_entered(functions, function, address)
+				      : functions_named(functions, KERNEL_PATH, TRAIL_KERNEL);
+}
+
+/*
+ * The function at an address of a process, at a time by the wall clock, and whose image has it.
+ * NULL: no memory.
+ */
+static const struct function *samples_function(struct samples *samples, uint32_t process,
+					       uint64_t address, uint64_t ns, uint32_t *whose)
+{
+	const struct function *function;
+	struct image *image;
+	uint32_t hash, number;
+
+	if (address >= TRAIL_KERNEL)
+		process = samples->kernel;
+	if (process > samples->reader->meta.process_count)
+		process = samples->reader->meta.process_count;
+	*whose = process;
+	image = images_get(samples->images, process);
+	image = image ? image_then(image, ns, NULL) : NULL;
+	if (!image || slots_fit(&samples->frame_slots) ||
+	    array_grow(&samples->frames, &samples->frame_room, samples->frame_count + 1,
+		       sizeof(*samples->frames)))
+		return NULL;
+	hash = slots_hash(address + ((uintptr_t)image >> 4));
+	for (uint64_t at = hash; slots_next(&samples->frame_slots, hash, &at, &number);)
+		if (samples->frames[number].address == address &&
+		    samples->frames[number].image == image)
+			return samples->frames[number].function;
+	function = function_find(samples, process, image, address);
+	if (!function)
+		return NULL;
+	slots_add(&samples->frame_slots, hash, (uint32_t)samples->frame_count);
+	samples->frames[samples->frame_count++] = (struct samples_frame){ address, image,
+									  function };
+	return function;
+}
+
+/* ---- sums ---- */
+
+static uint32_t sum_hash(const struct samples_sum *sum)
+{
+	uint64_t key = sum->address * 0x9e3779b97f4a7c15ull +
+		       (((uint64_t)sum->stack << 32 | sum->thread) ^ sum->event);
+
+	return (uint32_t)(key * 0xff51afd7ed558ccdull >> 20);
+}
+
+static int is_same(const struct samples_sum *a, const struct samples_sum *b)
+{
+	return a->stack == b->stack && a->thread == b->thread && a->event == b->event &&
+	       a->address == b->address;
+}
+
+/* The sum for such a sample. 0 or -ENOMEM. */
+static int samples_sum_find(struct samples *samples, const struct samples_sum *like,
+			    uint32_t *number)
+{
+	uint32_t hash = sum_hash(like);
+
+	if (slots_fit(&samples->slots) || samples->sum_count == UINT32_MAX - 1 ||
+	    array_grow(&samples->sums, &samples->sum_room, samples->sum_count + 1,
+		       sizeof(*samples->sums)))
+		return -ENOMEM;
+	for (uint64_t at = hash; slots_next(&samples->slots, hash, &at, number);)
+		if (is_same(&samples->sums[*number], like))
+			return 0;
+	*number = (uint32_t)samples->sum_count;
+	samples->sums[samples->sum_count++] = *like;
+	slots_add(&samples->slots, hash, *number);
+	return 0;
 }
 
 /* ---- events ---- */
@@ -333,6 +444,50 @@ static void samples_reading_free(struct samples_reading *reading)
 	free(reading);
 }
 
+int samples_open(struct samples *samples, struct images *images,
+		 const struct samples_options *options)
+{
+	struct trace_reader *reader = images->reader;
+	uint32_t count = reader->meta.process_count;
+	int err;
+
+	*samples = (struct samples){
+		.images = images, .reader = reader, .options = *options, .kernel = count
+	};
+	for (uint32_t i = 0; i < count; i++)
+		if (reader->meta.processes[i].is_kernel)
+			samples->kernel = i;
+	samples->functions = calloc((size_t)count + 1, sizeof(*samples->functions));
+	samples->tids = calloc(SAMPLES_TID_SLOTS, sizeof(*samples->tids));
+	err = stacks_init(&samples->stacks);
+	if (!err)
+		err = thread_names_read(&samples->names, reader);
+	if (!err)
+		err = process_numbers_make(&samples->numbers, reader);
+	return samples->functions && samples->tids ? err : -ENOMEM;
+}
+
+void samples_close(struct samples *samples)
+{
+	for (uint32_t i = 0; samples->functions && i <= samples->reader->meta.process_count; i++)
+		functions_close(&samples->functions[i]);
+	stacks_release(&samples->stacks);
+	free(samples->functions);
+	free(samples->events);
+	free(samples->threads);
+	free(samples->sums);
+	free(samples->frames);
+	free(samples->frame_slots.all);
+	free(samples->slots.all);
+	free(samples->tids);
+	samples_reading_free(samples->reading);
+	thread_names_release(&samples->names);
+	process_numbers_release(&samples->numbers);
+	*samples = (struct samples){ 0 };
+}
+
+/* ---- the pass ---- */
+
 static int samples_want(const struct pass_observer *observer, uint32_t process,
 			const struct trace_class *class)
 {
@@ -410,647 +565,4 @@ int samples_read(struct samples *samples, int (*take)(const struct samples_one *
 	int err = samples_observe(samples, take, data);
 
 	return err ? err : pass_alone(samples);
-}
-
-/* Threads, functions and sums of samples, found again. */
-
-/* ---- threads ---- */
-
-static int thread_fill(struct samples *samples, struct samples_thread *thread, uint64_t ns)
-{
-	const struct facts *meta = &samples->reader->meta;
-	const char *program = NULL, *comm;
-
-	thread->process = process_number_at(&samples->numbers, thread->pid, ns, &thread->until_ns);
-	if (thread->process != PROCESS_NUMBER_NONE)
-		program = meta->processes[thread->process].exe;
-	if (!thread->pid && !thread->tid)
-		program = "[idle]";
-	comm = thread_names_find(&samples->names, thread->pid, thread->tid, ns);
-	if (comm && !*comm)
-		comm = NULL;
-	program = program && *program ? name_last_part(program) : comm ? comm : "?";
-	thread->program = stacks_name(&samples->stacks, program);
-	thread->comm = stacks_name(&samples->stacks, comm ? comm : program);
-	if (!thread->program || !thread->comm ||
-	    stacks_of(&samples->stacks, STACKS_ROOT, NULL, 0, thread->program, &thread->stack) ||
-	    stacks_of(&samples->stacks, thread->stack, NULL, 0, thread->comm, &thread->stack))
-		return -ENOMEM;
-	return 0;
-}
-
-int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,
-			uint32_t *number)
-{
-	size_t *slot = &samples->tids[tid % SAMPLES_TID_SLOTS], at = 0;
-	struct samples_thread *thread;
-
-	/* of several programs that had this number, the one at that time ended first behind it */
-	for (size_t i = *slot; i; i = samples->threads[i - 1].older) {
-		thread = &samples->threads[i - 1];
-		if (thread->pid == pid && thread->tid == tid && ns < thread->until_ns &&
-		    (!at || thread->until_ns < samples->threads[at - 1].until_ns))
-			at = i;
-	}
-	if (!at) {
-		if (array_grow(&samples->threads, &samples->thread_room, samples->thread_count + 1,
-			       sizeof(*samples->threads)))
-			return -ENOMEM;
-		thread = &samples->threads[samples->thread_count];
-		*thread = (struct samples_thread){ .pid = pid, .tid = tid, .older = *slot };
-		if (thread_fill(samples, thread, ns))
-			return -ENOMEM;
-		at = *slot = ++samples->thread_count;
-	}
-	*number = (uint32_t)(at - 1);
-	return 0;
-}
-
-/* ---- functions ---- */
-
-size_t samples_function_count(const struct samples *samples, uint32_t process)
-{
-	return samples->functions[process].count;
-}
-
-/* The functions of a process. NULL: no memory. */
-static struct functions *samples_functions(struct samples *samples, uint32_t process)
-{
-	struct image *image = images_get(samples->images, process);
-	struct functions *of = &samples->functions[process];
-
-	return image && (of->image || !functions_open(of, image)) ? of : NULL;
-}
-
-/*
- * Code in no module is of a function for each address, and not of one for all; but the kernel's
- * without names is one.
- */
-static const struct function *function_find(struct samples *samples, uint32_t process,
-					    struct image *image, uint64_t address)
-{
-	struct functions *functions = samples_functions(samples, process);
-	const struct function *function;
-
-	if (!functions)
-		return NULL;
-	if (!address) /* record/ has recorded the engine's own so */
-		return functions_named(functions, "[engine]", 1);
-	function = functions_in(functions, image, address);
-	if (!function || function->module)
-		return function;
-	return address < TRAIL_KERNEL ? functions_entered(functions, function, address)
-				      : functions_named(functions, KERNEL_PATH, TRAIL_KERNEL);
-}
-
-/*
- * The function at an address of a process, at a time by the wall clock, and whose image has it.
- * NULL: no memory.
- */
-static const struct function *samples_function(struct samples *samples, uint32_t process,
-					       uint64_t address, uint64_t ns, uint32_t *whose)
-{
-	const struct function *function;
-	struct image *image;
-	uint32_t hash, number;
-
-	if (address >= TRAIL_KERNEL)
-		process = samples->kernel;
-	if (process > samples->reader->meta.process_count)
-		process = samples->reader->meta.process_count;
-	*whose = process;
-	image = images_get(samples->images, process);
-	image = image ? image_then(image, ns, NULL) : NULL;
-	if (!image || slots_fit(&samples->frame_slots) ||
-	    array_grow(&samples->frames, &samples->frame_room, samples->frame_count + 1,
-		       sizeof(*samples->frames)))
-		return NULL;
-	hash = slots_hash(address + ((uintptr_t)image >> 4));
-	for (uint64_t at = hash; slots_next(&samples->frame_slots, hash, &at, &number);)
-		if (samples->frames[number].address == address &&
-		    samples->frames[number].image == image)
-			return samples->frames[number].function;
-	function = function_find(samples, process, image, address);
-	if (!function)
-		return NULL;
-	slots_add(&samples->frame_slots, hash, (uint32_t)samples->frame_count);
-	samples->frames[samples->frame_count++] = (struct samples_frame){ address, image,
-									  function };
-	return function;
-}
-
-/* ---- sums ---- */
-
-static uint32_t sum_hash(const struct samples_sum *sum)
-{
-	uint64_t key = sum->address * 0x9e3779b97f4a7c15ull +
-		       (((uint64_t)sum->stack << 32 | sum->thread) ^ sum->event);
-
-	return (uint32_t)(key * 0xff51afd7ed558ccdull >> 20);
-}
-
-static int is_same(const struct samples_sum *a, const struct samples_sum *b)
-{
-	return a->stack == b->stack && a->thread == b->thread && a->event == b->event &&
-	       a->address == b->address;
-}
-
-/* The sum for such a sample. 0 or -ENOMEM. */
-static int samples_sum_find(struct samples *samples, const struct samples_sum *like,
-			    uint32_t *number)
-{
-	uint32_t hash = sum_hash(like);
-
-	if (slots_fit(&samples->slots) || samples->sum_count == UINT32_MAX - 1 ||
-	    array_grow(&samples->sums, &samples->sum_room, samples->sum_count + 1,
-		       sizeof(*samples->sums)))
-		return -ENOMEM;
-	for (uint64_t at = hash; slots_next(&samples->slots, hash, &at, number);)
-		if (is_same(&samples->sums[*number], like))
-			return 0;
-	*number = (uint32_t)samples->sum_count;
-	samples->sums[samples->sum_count++] = *like;
-	slots_add(&samples->slots, hash, *number);
-	return 0;
-}
-
-/* ---- what their stacks have in common ---- */
-
-/* The samples from `first` on up to that of the next one, and the stacks at their places. */
-struct samples_common {
-	size_t first;
-	int is_met;
-	uint32_t stack, last; /* the first that was met, and the last */
-	uint32_t outer;	      /* that all begin with */
-	uint32_t inner;	      /* so many innermost functions of `stack` all have */
-	uint32_t least;	      /* the depth of the one that is least deep */
-};
-
-static void common_meet(struct samples_common *common, const struct stacks_one *all, uint32_t stack)
-{
-	uint32_t a = common->stack, b = stack, same = 0;
-
-	if (common->is_met && (stack == common->stack || stack == common->last))
-		return;
-	common->last = stack;
-	if (!common->is_met) {
-		common->is_met = 1;
-		common->stack = common->outer = stack;
-		common->least = common->inner = all[stack].depth;
-		return;
-	}
-	if (all[stack].depth < common->least)
-		common->least = all[stack].depth;
-	for (; all[a].function && all[a].function == all[b].function; same++) {
-		a = all[a].outer;
-		b = all[b].outer;
-	}
-	if (same < common->inner)
-		common->inner = same;
-	for (a = common->outer, b = stack; a != b;) {
-		if (all[a].depth >= all[b].depth)
-			a = all[a].outer;
-		else
-			b = all[b].outer;
-	}
-	common->outer = a;
-}
-
-/* ---- a walk ---- */
-
-/* A block or a path, by its id, as the search needs it. */
-struct id_known {
-	uint32_t first, end; /* of the addresses: those in the block */
-	/* a path's; NULL: calls and returns are in it, or code of several functions */
-	const struct function *region;
-	/* a path ran so since the last place began: with that stack, of so many frames */
-	uint32_t stack, depth;
-	uint32_t round; /* which was then the number of places that had begun */
-	uint8_t is_known;
-};
-
-/* The samples of an address: some of `commons`; those before `next` are behind. */
-struct asked {
-	size_t next, end;
-};
-
-struct trail_search {
-	struct samples_trail *trail;
-	struct samples_place *places; /* of one path and thread, by address, then in order */
-	struct samples_common *commons;
-	uint64_t *addresses; /* in order */
-	struct asked *asked; /* of each address */
-	uint64_t *begins;    /* of the places, in order */
-	size_t common_count, address_count;
-	uint32_t begun;	       /* so many of the places have begun */
-	struct id_known **ids; /* by number of the table */
-	struct calls calls;
-	uint32_t thread, process;
-	const struct function *unknown_function; /* [unknown] */
-	uint32_t unknown;			 /* the thread's stack of it alone */
-	uint32_t *stacks;			 /* of the frames, SAMPLES_DEPTH_MAX at most */
-	uint32_t known;				 /* so many of these hold */
-	uint32_t unsure;			 /* frames that were a guess then */
-};
-
-static int by_place(const void *one, const void *other)
-{
-	const struct samples_place *a = one, *b = other;
-
-	if (a->path != b->path)
-		return a->path < b->path ? -1 : 1;
-	if (a->thread != b->thread)
-		return a->thread < b->thread ? -1 : 1;
-	if (a->address != b->address)
-		return a->address < b->address ? -1 : 1;
-	if (a->begin != b->begin)
-		return a->begin < b->begin ? -1 : 1;
-	return (a->end > b->end) - (a->end < b->end);
-}
-
-static int by_number(const void *one, const void *other)
-{
-	const uint64_t *a = one, *b = other;
-
-	return (*a > *b) - (*a < *b);
-}
-
-/*
- * The stack below the outermost frame. If the trail entered that frame's function midway, it does
- * not have the caller.
- */
-static uint32_t base_of(const struct trail_search *search)
-{
-	const struct call_frame *outermost = search->calls.frames;
-
-	return outermost->how == CALL_FOUND && outermost->region->name &&
-			       outermost->address != outermost->region->start
-		       ? search->unknown
-		       : search->trail->samples->threads[search->thread].stack;
-}
-
-/* The stack of the `depth` outermost frames as they are; there is one. 0 or -ENOMEM. */
-static int stack_make(struct trail_search *search, uint32_t depth, uint32_t *stack)
-{
-	struct stacks *stacks = &search->trail->samples->stacks;
-	uint32_t base = base_of(search);
-	int is_deep = depth > SAMPLES_DEPTH_MAX;
-
-	if (search->calls.unsure != search->unsure)
-		search->known = 0;
-	search->unsure = search->calls.unsure;
-	depth = is_deep ? SAMPLES_DEPTH_MAX : depth;
-	for (; search->known < depth; search->known++) {
-		uint32_t outer = search->known ? search->stacks[search->known - 1] : base;
-
-		search->stacks[search->known] = search->unknown;
-		if (search->known >= search->unsure &&
-		    stacks_of(stacks, outer, search->calls.frames[search->known].function,
-			      search->process, NULL, &search->stacks[search->known]))
-			return -ENOMEM;
-	}
-	*stack = depth ? search->stacks[depth - 1] : base;
-	return is_deep ? stacks_of(stacks, *stack, search->unknown_function, search->process, NULL,
-				   stack)
-		       : 0;
-}
-
-/* The blocks from an index to another ran where the samples of an address may have been. */
-static int address_meet(struct trail_search *search, struct asked *asked, uint64_t index,
-			uint64_t end, uint32_t depth)
-{
-	uint32_t stack;
-
-	while (asked->next < asked->end &&
-	       search->places[search->commons[asked->next].first].end <= index)
-		asked->next++;
-	for (size_t i = asked->next; i < asked->end; i++) {
-		if (search->places[search->commons[i].first].begin >= end)
-			break;
-		if (stack_make(search, depth, &stack))
-			return -ENOMEM;
-		common_meet(&search->commons[i], search->trail->samples->stacks.all, stack);
-	}
-	return 0;
-}
-
-/* NULL: no memory. */
-static struct id_known *known_find(struct trail_search *search, const struct trail_table *table,
-				   uint32_t id)
-{
-	struct id_known **of = &search->ids[table->number], *known;
-	const struct trail_block *block = &table->blocks[id];
-
-	if (!*of)
-		*of = calloc(table->count, sizeof(**of));
-	if (!*of)
-		return NULL;
-	known = &(*of)[id];
-	if (known->is_known)
-		return known;
-	known->is_known = 1;
-	if (block->flags & BLOCK_IS_PATH) {
-		const uint8_t *ids = trail_table_path_ids(table, block);
-
-		for (uint32_t i = 0; i < block->instructions; i++) {
-			uint32_t at = load_u32(ids + 4 * (size_t)i);
-			const struct function *region = functions_block(search->calls.functions,
-									table, at);
-
-			if (!region)
-				return NULL;
-			known->region = region;
-			if (region != functions_block(search->calls.functions, table,
-						      load_u32(ids)) ||
-			    (i + 1u < block->instructions &&
-			     !calls_is_straight(&table->blocks[at]))) {
-				known->region = NULL;
-				break;
-			}
-		}
-		return known;
-	}
-	/* 0 is no address, but those of samples that may have been anywhere */
-	known->first = (uint32_t)array_first_from(search->addresses, search->address_count,
-						  block->start ? block->start : 1);
-	known->end = (uint32_t)array_first_from(search->addresses, search->address_count,
-						block->start + block->bytes);
-	return known;
-}
-
-/* A block ran, as one of the blocks from an index to another. 0 or -ENOMEM. */
-static int block_meet(struct trail_search *search, const struct trail_table *table, uint32_t id,
-		      uint64_t index, uint64_t end)
-{
-	const struct id_known *known = known_find(search, table, id);
-	uint32_t depth = search->calls.depth;
-	int err = known ? 0 : -ENOMEM;
-
-	if (!err && !search->addresses[0])
-		err = address_meet(search, &search->asked[0], index, end, depth);
-	/* the frame that the block is in is not one of its callers */
-	for (uint32_t i = known ? known->first : 0; !err && i < known->end; i++)
-		err = address_meet(search, &search->asked[i], index, end, depth - 1);
-	return err;
-}
-
-/*
- * Step over the next path, if it stays in the innermost frame. Where it ran with the same stack
- * already, and no place has begun since, it adds nothing. 1, 0 or -ENOMEM.
- */
-static int path_pass(struct trail_search *search)
-{
-	struct calls *calls = &search->calls;
-	const struct trail_run *run = calls_path(calls);
-	const struct trail_table *table;
-	struct id_known *known;
-	uint64_t index, end;
-	uint32_t stack;
-	int err = 0;
-
-	if (!run)
-		return 0;
-	table = run->part->table;
-	known = known_find(search, table, load_u32(run->part->ids + 4 * (size_t)run->word));
-	if (!known)
-		return -ENOMEM;
-	if (!known->region || !calls_pass(calls, known->region))
-		return 0;
-	index = run->part->before + run->first;
-	end = index + run->count;
-	while (search->begun < search->common_count && search->begins[search->begun] < end)
-		search->begun++;
-	if (stack_make(search, calls->depth, &stack))
-		return -ENOMEM;
-	if (known->stack == stack && known->depth == calls->depth && known->round == search->begun)
-		return 1;
-	known->stack = stack;
-	known->depth = calls->depth;
-	known->round = search->begun;
-	for (uint32_t i = 0; i < run->count && !err; i++)
-		err = block_meet(search, table, trail_run_id(run, run->first + i), index, end);
-	return err ? err : 1;
-}
-
-static int calls_meet(struct trail_search *search, uint64_t end)
-{
-	struct samples *samples = search->trail->samples;
-	struct calls *calls = &search->calls;
-	struct call_change change;
-	int more;
-
-	for (;;) {
-		uint64_t index;
-
-		do
-			more = path_pass(search);
-		while (more > 0);
-		if (!more)
-			more = calls_next(calls, &change);
-		if (more <= 0)
-			return more;
-		if (change.kind == CALL_ENTER || change.kind == CALL_LEAVE) {
-			if (search->known > change.depth)
-				search->known = change.depth;
-			continue;
-		}
-		if (change.kind != CALL_BLOCK)
-			continue;
-		index = change.item->index;
-		if (index >= end)
-			return 0;
-		if (samples->options.beat)
-			samples->options.beat("looking for callers", index, end);
-		more = block_meet(search, change.item->table, change.item->id, index, index + 1);
-		if (more)
-			return more;
-	}
-}
-
-/* ---- what was found ---- */
-
-static int is_unknown_in(const struct trail_search *search, uint32_t stack)
-{
-	const struct stacks_one *all = search->trail->samples->stacks.all;
-
-	while (all[stack].function && all[stack].function != search->unknown_function)
-		stack = all[stack].outer;
-	return all[stack].function != NULL;
-}
-
-/* Add the `count` innermost functions of `from` to a stack. 0 or -ENOMEM. */
-static int functions_add(struct stacks *stacks, uint32_t from, uint32_t count, uint32_t *stack)
-{
-	uint32_t chain[SAMPLES_DEPTH_MAX + 1] = { 0 };
-	int err = 0;
-
-	for (uint32_t i = 0; i < count; i++, from = stacks->all[from].outer)
-		chain[i] = from;
-	while (count-- && !err) {
-		const struct stacks_one *one = &stacks->all[chain[count]];
-
-		err = stacks_of(stacks, *stack, one->function, one->process, NULL, stack);
-	}
-	return err;
-}
-
-/* The callers of the samples that have `common`. 0 or -ENOMEM. */
-static int common_callers(const struct trail_search *search, const struct samples_common *common,
-			  struct samples_callers *callers)
-{
-	struct stacks *stacks = &search->trail->samples->stacks;
-	uint32_t inner = common->least - stacks->all[common->outer].depth;
-
-	callers->stack = common->is_met ? common->outer : search->unknown;
-	if (common->is_met && common->last != common->stack &&
-	    (stacks_of(stacks, common->outer, search->unknown_function, search->process, NULL,
-		       &callers->stack) ||
-	     functions_add(stacks, common->stack, inner < common->inner ? inner : common->inner,
-			   &callers->stack)))
-		return -ENOMEM;
-	callers->is_cut = is_unknown_in(search, callers->stack);
-	return 0;
-}
-
-static int is_alike(const struct samples_place *a, const struct samples_place *b)
-{
-	return a->address == b->address && a->begin == b->begin && a->end == b->end;
-}
-
-/* The addresses of `count` places, and what is asked of each. Returns where the last one ends. */
-static uint64_t ask(struct trail_search *search, size_t count)
-{
-	uint64_t end = 0;
-
-	search->common_count = search->address_count = 0;
-	for (size_t i = 0; i < count; i++) {
-		const struct samples_place *place = &search->places[i];
-
-		if (i && is_alike(place, place - 1))
-			continue;
-		if (!i || place->address != place[-1].address) {
-			search->asked[search->address_count].next = search->common_count;
-			search->addresses[search->address_count++] = place->address;
-		}
-		search->begins[search->common_count] = place->begin;
-		search->commons[search->common_count++] = (struct samples_common){ .first = i };
-		search->asked[search->address_count - 1].end = search->common_count;
-		end = place->end > end ? place->end : end;
-	}
-	qsort(search->begins, search->common_count, sizeof(*search->begins), by_number);
-	return end;
-}
-
-/* ---- gaps ---- */
-
-/*
- * A thread that ran unrecorded may have been anywhere. But in modules that were not chosen it was
- * at none of the addresses that blocks have.
- */
-static int is_gap(const struct trail_part *part, int is_anywhere)
-{
-	return !part->count && (part->between.event == TRAIL_LOST ||
-				(trail_is_gap(&part->between) &&
-				 (is_anywhere || part->between.values[0] != TRAIL_GAP_ELSEWHERE)));
-}
-
-/* A sample that may have been taken in a gap gets [unknown] as its caller. 0 or -ENOMEM. */
-static int gaps_meet(struct trail_search *search, const struct trail_path *path, int is_anywhere)
-{
-	const struct stacks_one *all = search->trail->samples->stacks.all;
-	size_t count = 0, room = 0;
-	uint64_t *gaps = NULL; /* so many blocks are before each */
-	int err = 0;
-
-	for (size_t i = 0; i < path->count && !err; i++) {
-		if (!is_gap(&path->parts[i], is_anywhere))
-			continue;
-		err = array_grow(&gaps, &room, count + 1, sizeof(*gaps));
-		if (!err)
-			gaps[count++] = path->parts[i].before;
-	}
-	for (size_t i = 0; i < search->common_count && count && !err; i++) {
-		const struct samples_place *place = &search->places[search->commons[i].first];
-		size_t at = array_first_from(gaps, count, place->begin);
-
-		if ((place->address == 0) == is_anywhere && at < count && gaps[at] < place->end)
-			common_meet(&search->commons[i], all, search->unknown);
-	}
-	free(gaps);
-	return err;
-}
-
-/* Samples of one thread on one path. 0 or -ENOMEM. */
-static int path_walk(struct trail_search *search, struct samples_place *places, size_t count)
-{
-	struct samples_trail *trail = search->trail;
-	const struct trail_path *path = &trail->trails.paths[places->path];
-	struct functions *functions;
-	uint64_t end;
-	int err;
-
-	search->places = places;
-	search->thread = places->thread;
-	search->process = path->stream->process;
-	search->known = search->unsure = search->begun = 0;
-	functions = samples_functions(trail->samples, search->process);
-	search->unknown_function = functions ? functions_named(functions, "[unknown]", 2) : NULL;
-	if (!search->unknown_function ||
-	    stacks_of(&trail->samples->stacks, trail->samples->threads[search->thread].stack,
-		      search->unknown_function, search->process, NULL, &search->unknown))
-		return -ENOMEM;
-	end = ask(search, count);
-	err = gaps_meet(search, path, 0);
-	if (!err)
-		err = gaps_meet(search, path, 1);
-	calls_init(&search->calls, path, functions, 1);
-	if (!err)
-		err = calls_meet(search, end);
-	calls_release(&search->calls);
-	for (size_t i = 0; i < trail->trails.space_count; i++) {
-		free(search->ids[i]);
-		search->ids[i] = NULL;
-	}
-	for (size_t i = 0, common = 0; i < count && !err; i++) {
-		common += common + 1 < search->common_count &&
-			  search->commons[common + 1].first == i;
-		err = common_callers(search, &search->commons[common],
-				     &trail->callers[places[i].sample]);
-	}
-	return err;
-}
-
-int samples_trail_walk(struct samples_trail *trail)
-{
-	struct trail_search search = { .trail = trail };
-	size_t count = trail->place_count, next;
-	int err = -ENOMEM;
-
-	if (!count)
-		return 0;
-	qsort(trail->places, count, sizeof(*trail->places), by_place);
-	search.commons = calloc(count, sizeof(*search.commons));
-	search.addresses = calloc(count, sizeof(*search.addresses));
-	search.asked = calloc(count, sizeof(*search.asked));
-	search.begins = calloc(count, sizeof(*search.begins));
-	search.stacks = calloc(SAMPLES_DEPTH_MAX, sizeof(*search.stacks));
-	search.ids = calloc(trail->trails.space_count + 1, sizeof(struct id_known *));
-	if (search.commons && search.addresses && search.asked && search.begins && search.stacks &&
-	    search.ids)
-		err = 0;
-	for (size_t i = 0; i < count && !err; i = next) {
-		const struct samples_place *first = &trail->places[i];
-
-		for (next = i + 1; next < count && trail->places[next].path == first->path &&
-				   trail->places[next].thread == first->thread;)
-			next++;
-		err = path_walk(&search, &trail->places[i], next - i);
-	}
-	free(search.commons);
-	free(search.addresses);
-	free(search.asked);
-	free(search.begins);
-	free(search.ids);
-	free(search.stacks);
-	return err;
 }

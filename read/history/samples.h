@@ -118,6 +118,9 @@ int samples_read(struct samples *samples, int (*take)(const struct samples_one *
 /* How many functions of a process there are, numbered from 0 on. */
 size_t samples_function_count(const struct samples *samples, uint32_t process);
 
+/* The functions of a process. NULL: no memory. */
+struct functions *samples_functions(struct samples *samples, uint32_t process);
+
 /* The thread of an event at that time. 0 or -ENOMEM. */
 int samples_thread_find(struct samples *samples, uint32_t pid, uint32_t tid, uint64_t ns,
 			uint32_t *number);
