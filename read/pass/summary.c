@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "base/slots.h"
-#include "read/spans/span_cost.h"
 #include "read/spans/span_pairs.h"
 
 #include <errno.h>

@@ -8,10 +8,21 @@
 #define READ_SPANS_SPAN_PAIRS_H
 
 #include "base/array.h"
-#include "read/spans/span_cost.h"
+#include "read/pass/summary.h"
 
 #include <stddef.h>
 #include <string.h>
+
+/* The counts of an event class. */
+struct span_costs {
+	uint8_t count;
+	/* their places in the span's costs[]; SUMMARY_COSTS_MAX: there was no room */
+	uint8_t places[SUMMARY_COSTS_MAX];
+};
+
+/* Find the counts of a class in its span, or add them there. */
+void span_costs_find(struct span_costs *costs, struct summary_span *span,
+		     const struct trace_class *class);
 
 /* A begin, or an end alone. */
 struct span_half {
