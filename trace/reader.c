@@ -3,12 +3,14 @@
 
 #include "base/array.h"
 #include "trace/index.h"
-#include "trace/source.h"
+#include "trace/packed.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -53,6 +55,186 @@ void reader_damage(struct trace_reader *reader, const char *file, uint64_t offse
 	if (larger->file)
 		reader->damage_count++;
 }
+
+/* ---- where a stream's bytes come from: its file, or the packed one in its place ---- */
+
+struct source {
+	int fd; /* -1: packed */
+	struct packed packed;
+};
+
+/* The name of the other form: of STREAM STREAM.zst, and the other way round. */
+static void other_form(const char *file, char name[NAME_MAX + 8])
+{
+	size_t suffix = sizeof(PACKED_SUFFIX) - 1;
+
+	snprintf(name, NAME_MAX + 8, "%s%s", file, packed_is_name(file) ? "" : PACKED_SUFFIX);
+	if (packed_is_name(file))
+		name[strlen(name) - suffix] = '\0';
+}
+
+/* Whether a packed file has the plain one beside it, which is the one to read. */
+static int source_is_shadowed(int dir, const char *file)
+{
+	char name[NAME_MAX + 8];
+
+	if (!packed_is_name(file))
+		return 0;
+	other_form(file, name);
+	return !faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW);
+}
+
+static int form_open(struct source *source, int dir, const char *file)
+{
+	*source = (struct source){ .fd = -1, .packed.fd = -1 };
+	if (packed_is_name(file))
+		return packed_open(&source->packed, dir, file);
+	source->fd = openat(dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	return source->fd < 0 ? -errno : 0;
+}
+
+/* The other form is there now. */
+static int take_form(struct source *source, struct trace_stream *stream, const char *file)
+{
+	struct stat about;
+	char *name;
+
+	if (stream->packets)
+		return 0;
+	name = strdup(file);
+	if (!name)
+		return -ENOMEM;
+	free(stream->file);
+	stream->file = name;
+	stream->is_packed = source->fd < 0;
+	if (!stream->is_packed && !fstat(source->fd, &about))
+		stream->file_bytes = (uint64_t)about.st_size;
+	return 0;
+}
+
+/*
+ * Open a stream's file; the other form of it where that has taken its place since it was listed.
+ * file, is_packed and file_bytes of a stream that nothing was read of yet are set by what is found.
+ * 0 or -errno; release in any case.
+ */
+static int source_open(struct source *source, int dir, struct trace_stream *stream)
+{
+	char name[NAME_MAX + 8];
+	int err = form_open(source, dir, stream->file);
+
+	if (err == -ENOENT) {
+		other_form(stream->file, name);
+		if (!form_open(source, dir, name))
+			err = take_form(source, stream, name);
+	}
+	if (!err && stream->is_packed && !stream->packets)
+		stream->file_bytes = packed_length(&source->packed);
+	return err;
+}
+
+static void source_release(struct source *source)
+{
+	if (source->fd >= 0)
+		close(source->fd);
+	packed_release(&source->packed);
+	source->fd = -1;
+}
+
+/* Up to `bytes` of the stream from `offset` on, which doesn't go back. How many; -errno. */
+static ssize_t source_read(struct source *source, uint64_t offset, void *to, size_t bytes)
+{
+	ssize_t count;
+
+	if (source->fd < 0)
+		return packed_read(&source->packed, offset, to, bytes);
+	count = pread(source->fd, to, bytes, (off_t)offset);
+	return count < 0 ? -errno : count;
+}
+
+/*
+ * Why not all of `bytes` that lie at `offset`, by the file's length, can be read; NULL: they can.
+ */
+static const char *source_gap(struct source *source, uint64_t offset, uint64_t bytes)
+{
+	uint8_t byte;
+
+	if (source->fd >= 0 || packed_read(&source->packed, offset + bytes - 1, &byte, 1) == 1)
+		return NULL;
+	return source->packed.fault ? source->packed.fault : "cut in a compressed frame";
+}
+
+/*
+ * Why nothing can be read from `offset` on, which nothing was read behind; NULL: it can, or that is
+ * the end.
+ */
+static const char *source_fault(struct source *source, uint64_t offset)
+{
+	uint8_t byte;
+
+	if (source->fd >= 0)
+		return NULL;
+	(void)packed_read(&source->packed, offset, &byte, 1);
+	return source->packed.fault;
+}
+
+static ssize_t read_whole(int fd, uint64_t offset, void *to, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+/*
+ * Read up to `bytes` of a file that is not packed, and close it: there may be more streams than
+ * descriptors.
+ */
+static ssize_t source_read_once(int dir, const char *file, uint64_t offset, void *to, size_t bytes)
+{
+	int fd = openat(dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	got = read_whole(fd, offset, to, bytes);
+	close(fd);
+	return got;
+}
+
+/*
+ * Have the stream's whole packets at stream->map. 0, -errno, -WM_E_TRACE_DAMAGED: it is shorter
+ * than it was.
+ */
+static int source_map(struct source *source, struct trace_stream *stream)
+{
+	void *map = mmap(NULL, stream->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+	ssize_t got;
+
+	if (map == MAP_FAILED)
+		return -errno;
+	got = source->fd < 0 ? packed_read(&source->packed, 0, map, stream->bytes)
+			     : read_whole(source->fd, 0, map, stream->bytes);
+	if (got < 0 || (uint64_t)got < stream->bytes) {
+		munmap(map, stream->bytes);
+		return got < 0 ? (int)got : -WM_E_TRACE_DAMAGED;
+	}
+	mprotect(map, stream->bytes, PROT_READ);
+	stream->map = map;
+	return 0;
+}
+
+/* ---- opening ---- */
 
 /* Why a head can't be a packet of `left` bytes at most; NULL when it can. */
 static const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left)

@@ -2,11 +2,14 @@
 #include "trace/trail/path.h"
 
 #include "base/array.h"
+#include "trace/reader.h"
 #include "trace/trail/check.h"
 #include "trace/trail/event.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #define SPACES_FEW 128u /* of more, tables are of many */
@@ -86,6 +89,83 @@ static struct trail_part *part_add(struct trail_path *path)
 		return NULL;
 	path->parts[path->count] = (struct trail_part){ .before = path->blocks };
 	return &path->parts[path->count++];
+}
+
+/* ---- threads that should have a trail ---- */
+
+/* Take in an event, of a stream of that process. 0 or -ENOMEM. */
+static int trail_threads_add(struct trail_threads *threads, const struct trace_stream *stream,
+			     uint32_t tid, int is_over, uint64_t blocks)
+{
+	if (array_grow(&threads->all, &threads->room, threads->count + 1, sizeof(*threads->all)))
+		return -ENOMEM;
+	threads->all[threads->count++] = (struct trail_thread_entry){
+		.process = stream->process,
+		.tid = tid,
+		.blocks = is_over ? blocks : 0,
+		.over = is_over != 0,
+		.file = stream->file,
+		.is_missing = 1,
+	};
+	return 0;
+}
+
+static int by_thread(const void *one, const void *other)
+{
+	const struct trail_thread_entry *a = one, *b = other;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+static struct trail_thread_entry *entry_find(const struct trail_threads *threads, uint32_t process,
+					     uint32_t tid)
+{
+	struct trail_thread_entry thread = { .process = process, .tid = tid };
+
+	return threads->count
+		       ? bsearch(&thread, threads->all, threads->count, sizeof(thread), by_thread)
+		       : NULL;
+}
+
+const struct trail_thread_entry *trail_threads_find(const struct trail_threads *threads,
+						    uint32_t process, uint32_t tid)
+{
+	return entry_find(threads, process, tid);
+}
+
+/* All was taken in. */
+static void trail_threads_settle(struct trail_threads *threads, const struct trace_reader *reader)
+{
+	size_t kept = 0;
+
+	if (threads->count)
+		qsort(threads->all, threads->count, sizeof(*threads->all), by_thread);
+	for (size_t i = 0; i < threads->count; i++) {
+		struct trail_thread_entry *last = kept ? &threads->all[kept - 1] : NULL;
+
+		if (last && !by_thread(last, &threads->all[i])) {
+			last->blocks += threads->all[i].blocks;
+			last->over += threads->all[i].over;
+		} else {
+			threads->all[kept++] = threads->all[i];
+		}
+	}
+	threads->count = kept;
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		struct trail_thread_entry *entry = entry_find(threads, reader->streams[i].process,
+							      reader->streams[i].tid);
+
+		if (entry)
+			entry->is_missing = 0;
+	}
+}
+
+static void trail_threads_release(struct trail_threads *threads)
+{
+	free(threads->all);
+	*threads = (struct trail_threads){ 0 };
 }
 
 /* ---- a stream's events, whichever they are ---- */
@@ -467,6 +547,88 @@ static void compare_told(struct trails *trails, struct trace_reader *reader)
 				      "blocks are missing that it had once");
 	}
 }
+
+/* ---- eras: each table is of one epoch of its process's modules ---- */
+
+/* By process, and there by their epochs; those without one are first. */
+static int by_epoch(const void *one, const void *other)
+{
+	const struct trail_space *const *a = one, *const *b = other;
+	uint32_t of_a = (*a)->table.era.from, of_b = (*b)->table.era.from;
+
+	if ((*a)->process != (*b)->process)
+		return (*a)->process < (*b)->process ? -1 : 1;
+	if ((*a)->is_told != (*b)->is_told)
+		return (*a)->is_told ? 1 : -1;
+	return of_a < of_b ? -1 : of_a > of_b;
+}
+
+/* As the writer had it. */
+static int module_take(struct module_epochs *epochs, const struct fact_module *from)
+{
+	struct control_module module = { .base = from->base, .gone = from->gone != 0 };
+	const char *id = from->build_id ? from->build_id : "";
+
+	for (; id[0] && id[1] && module.build_id_bytes < sizeof(module.build_id); id += 2) {
+		char digits[3] = { id[0], id[1], '\0' };
+
+		module.build_id[module.build_id_bytes++] = (uint8_t)strtoul(digits, NULL, 16);
+	}
+	return module_epochs_take(epochs, &module, from->path);
+}
+
+int trails_epochs_read(struct module_epochs *epochs, const struct fact_process *process)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < process->module_count && !err; i++)
+		err = module_take(epochs, &process->modules[i]);
+	return err;
+}
+
+/* The eras of a process's spaces; of one without a trail:space: all the time. */
+static int eras_take(struct trail_space **spaces, size_t count, const struct fact_process *process)
+{
+	struct module_epochs epochs = { 0 };
+	int err = trails_epochs_read(&epochs, process);
+	uint32_t number = 0;
+
+	for (size_t i = 0; i < count && !err; i++) {
+		struct trail_era *era = &spaces[i]->table.era;
+
+		number += i && by_epoch(&spaces[i - 1], &spaces[i]);
+		era->number = number;
+		era->to = spaces[i]->is_told ? module_epochs_end(&epochs, era->from) : 0;
+	}
+	module_epochs_release(&epochs);
+	return err;
+}
+
+/* Once all spaces are known: each table's number and era. 0 or -ENOMEM. */
+static int trails_eras_take(struct trails *trails, const struct trace_reader *reader)
+{
+	size_t count = trails->space_count, next;
+	struct trail_space **sorted = calloc(count + 1, sizeof(*sorted));
+	int err = 0;
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		trails->spaces[i].table.number = (uint32_t)i;
+		sorted[i] = &trails->spaces[i];
+	}
+	qsort(sorted, count, sizeof(struct trail_space *), by_epoch);
+	for (size_t i = 0; i < count && !err; i = next) {
+		next = i;
+		while (next < count && sorted[next]->process == sorted[i]->process)
+			next++;
+		err = eras_take(sorted + i, next - i, &reader->meta.processes[sorted[i]->process]);
+	}
+	free(sorted);
+	return err;
+}
+
+/* ---- all ---- */
 
 int trails_read(struct trails *trails, struct trace_reader *reader)
 {

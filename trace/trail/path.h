@@ -16,10 +16,32 @@
 #include "trace/reader.h"
 #include "trace/trail/module_epochs.h"
 #include "trace/trail/table.h"
-#include "trace/trail/thread_list.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * The threads that have a trail according to the trace (trail:thread of abi/trail.h), and which of
+ * these trails are missing.
+ */
+struct trail_thread_entry {
+	uint32_t process; /* which of the reader's facts' */
+	uint32_t tid;
+	uint64_t blocks;  /* of its trails that are over */
+	uint64_t over;	  /* trails */
+	const char *file; /* that lists it */
+	int is_missing;	  /* it has no stream */
+};
+
+struct trail_threads {
+	struct trail_thread_entry
+		*all; /* by process and tid, each once; while they are read: as they come */
+	size_t count, room;
+};
+
+/* The entry of a thread, or NULL. */
+const struct trail_thread_entry *trail_threads_find(const struct trail_threads *threads,
+						    uint32_t process, uint32_t tid);
 
 /* A table, and whose it is. */
 struct trail_space {
@@ -89,9 +111,6 @@ struct trails {
 
 /* The epochs of a process's modules, as its writer had them. 0 or -ENOMEM; to be released. */
 int trails_epochs_read(struct module_epochs *epochs, const struct fact_process *process);
-
-/* Once all spaces are known: each table's number and era. 0 or -ENOMEM. */
-int trails_eras_take(struct trails *trails, const struct trace_reader *reader);
 
 /*
  * Read all trails of a trace, whose streams then stay mapped: the reader must outlive them, and

@@ -332,7 +332,6 @@ Test(spaces, know_which_threads_have_a_trail)
 	threads = trail_threads_find(&trails.threads, trails.paths[0].stream->process, TID);
 	cr_assert_not_null(threads);
 	cr_expect_eq(threads->blocks, 2);
-	cr_expect_eq(threads->begun, 1);
 	cr_expect_eq(threads->over, 1);
 	cr_expect_not(threads->is_missing);
 	cr_expect_null(
