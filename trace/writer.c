@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer's folder, facts and metadata; its stream files are in streams.c.
+ * The writer's folder, stream files, facts and metadata.
  *
  * Before the next packet the writer appends a packet of the new facts, and to the metadata, which
  * it keeps as a text that only grows, the new classes. It replaces the metadata when a clock has
@@ -8,25 +8,29 @@
  */
 #include "trace/writer.h"
 
+#include "base/array.h"
+#include "base/slots.h"
 #include "trace/facts.h"
 #include "trace/folder.h"
+#include "trace/index.h"
 #include "trace/jitdump.h"
 #include "trace/kernel_names.h"
 #include "trace/metadata.h"
 #include "trace/packet_walk.h"
 #include "trace/perf_map.h"
-#include "trace/streams.h"
-#include "trace/tsdl.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -36,6 +40,183 @@
 #define DECLARE_ALL_BYTES 16384u
 #define FACTS_PACKET_BYTES (64u << 10) /* one is written when it is as large */
 #define FACTS_UNWRITTEN_MAX (8u << 20) /* what waits for room on the disk */
+
+/* ---- stream files. There may be many thousands; TRACE_FILES_OPEN_MAX at most are open. ---- */
+
+struct stream_file {
+	struct index_packet next; /* its offset is the next packet's; the file keeps its name */
+	int is_made;		  /* its file is there */
+	int fd;			  /* -1 while closed */
+};
+
+struct streams {
+	int dir;		  /* borrowed */
+	struct index *index;	  /* likewise */
+	struct stream_file **all; /* by number */
+	size_t room;
+	uint32_t count;
+	struct slots slots; /* of all, by stream and instance */
+	struct stream_file *open[TRACE_FILES_OPEN_MAX];
+	uint32_t open_count;
+	uint64_t closed; /* files, so far */
+	int close_error; /* the first error of any close */
+};
+
+/*
+ * Close any: where more streams than are open are written to in turn, the one that was written to
+ * longest ago would always be the next to be needed.
+ */
+static void close_one(struct streams *streams)
+{
+	uint32_t place = slots_hash(++streams->closed) % streams->open_count;
+	struct stream_file *file = streams->open[place];
+
+	if (close(file->fd) && !streams->close_error)
+		streams->close_error = -errno;
+	file->fd = -1;
+	streams->open[place] = streams->open[--streams->open_count];
+}
+
+static int file_open(struct streams *streams, struct stream_file *file)
+{
+	char name[INDEX_FILE_BYTES];
+
+	if (file->fd >= 0)
+		return 0;
+	index_file(&file->next, name);
+	if (streams->open_count == TRACE_FILES_OPEN_MAX)
+		close_one(streams);
+	for (;;) {
+		int err;
+
+		if (file->is_made)
+			file->fd = openat(streams->dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+		else
+			file->fd = folder_create(streams->dir, name, 0600);
+		if (file->fd >= 0)
+			break;
+		err = file->is_made ? -errno : file->fd;
+		file->fd = -1;
+		if ((err != -EMFILE && err != -ENFILE) || !streams->open_count)
+			return err;
+		close_one(streams);
+	}
+	file->is_made = 1;
+	streams->open[streams->open_count++] = file;
+	return 0;
+}
+
+/* Find the packet's stream, or make it. */
+static int file_of(struct streams *streams, const struct wm_packet *head,
+		   struct stream_file **found)
+{
+	uint32_t hash = slots_hash(head->instance ^ (uint64_t)head->stream_id << 40), number;
+	struct stream_file *file;
+
+	if (slots_fit(&streams->slots))
+		return -ENOMEM;
+	for (uint64_t at = hash; slots_next(&streams->slots, hash, &at, &number);) {
+		*found = streams->all[number];
+		if ((*found)->next.process == head->stream_id &&
+		    (*found)->next.instance == head->instance)
+			return 0;
+	}
+	if (array_grow(&streams->all, &streams->room, streams->count + 1ul, sizeof(*streams->all)))
+		return -ENOMEM;
+	*found = file = malloc(sizeof(*file));
+	if (!file)
+		return -ENOMEM;
+	*file = (struct stream_file){
+		.next = { .process = head->stream_id,
+			  .pid = head->pid,
+			  .tid = head->tid,
+			  .depth = head->depth,
+			  .number = streams->count - 1, /* UINT32_MAX for the facts, the first */
+			  .instance = head->instance },
+		.fd = -1,
+	};
+	streams->all[streams->count] = file;
+	slots_add(&streams->slots, hash, streams->count++);
+	return 0;
+}
+
+/* Write both parts at an offset; what was written of them on failure is for the caller to cut. */
+static int write_at(int fd, struct iovec parts[2], uint64_t offset)
+{
+	struct iovec *part = parts;
+
+	while (part < parts + 2) {
+		ssize_t count = pwritev(fd, part, (int)(parts + 2 - part), (off_t)offset);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return -errno;
+		offset += (uint64_t)count;
+		while (part < parts + 2 && (size_t)count >= part->iov_len)
+			count -= (ssize_t)part++->iov_len;
+		if (part < parts + 2) {
+			part->iov_base = (char *)part->iov_base + count;
+			part->iov_len -= (size_t)count;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Append a packet, whole or not at all, to its stream (head->stream_id and head->instance) and to
+ * the index.
+ */
+static int streams_write(struct streams *streams, const struct wm_packet *head, const void *content,
+			 size_t bytes, uint32_t events)
+{
+	union {
+		const void *from;
+		void *base;
+	} of_head = { head }, of_content = { content };
+	struct iovec parts[2] = {
+		{ of_head.base, sizeof(*head) },
+		{ of_content.base, bytes },
+	};
+	struct stream_file *file;
+	struct index_packet *next;
+	int err;
+
+	err = file_of(streams, head, &file);
+	if (!err)
+		err = file_open(streams, file);
+	if (err)
+		return err;
+	next = &file->next;
+	next->events = events;
+	next->bytes = sizeof(*head) + bytes;
+	next->begin_ticks = head->begin_ticks;
+	next->end_ticks = head->end_ticks;
+	err = write_at(file->fd, parts, next->offset);
+	if (!err)
+		err = index_add(streams->index, next);
+	if (err) {
+		/* If even that fails, the next packet is written over what stays behind. */
+		(void)!ftruncate(file->fd, (off_t)next->offset);
+		return err;
+	}
+	next->offset += next->bytes;
+	return 0;
+}
+
+/* Close all; returns the first error of any close. */
+static int streams_release(struct streams *streams)
+{
+	while (streams->open_count)
+		close_one(streams);
+	for (uint32_t i = 0; i < streams->count; i++)
+		free(streams->all[i]);
+	free(streams->all);
+	free(streams->slots.all);
+	return streams->close_error;
+}
+
+/* ---- the writer ---- */
 
 struct writer_process {
 	struct trace_schema *schema;
@@ -147,13 +328,13 @@ static int metadata_write(struct trace_writer *writer)
 	struct text head = { 0 };
 	int err;
 
-	tsdl_head(&head, writer->uuid, writer->hostname);
+	metadata_head(&head, writer->uuid, writer->hostname);
 	for (uint32_t i = 0; i < TRACE_CLOCKS; i++)
 		if (writer->clocks[i].used)
-			tsdl_clock(&head, i, &writer->clocks[i]);
-	tsdl_stream(&head, FACTS_STREAM, CLOCK_OF_FACTS, 0);
+			metadata_clock(&head, i, &writer->clocks[i]);
+	metadata_stream(&head, FACTS_STREAM, CLOCK_OF_FACTS, 0);
 	for (uint32_t i = 0; i < FACT_CLOCK; i++)
-		tsdl_event(&head, FACTS_STREAM, schema_find(writer->fact_schema, i));
+		metadata_event(&head, FACTS_STREAM, schema_find(writer->fact_schema, i));
 	err = metadata_replace(&writer->metadata, writer->dir, &head, &writer->body);
 	text_release(&head);
 	return err;
@@ -256,7 +437,7 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 		free(made);
 		return err;
 	}
-	streams_init(&made->streams, made->dir, &made->index);
+	made->streams = (struct streams){ .dir = made->dir, .index = &made->index };
 	uuid_make(made->uuid);
 	made->clocks[CLOCK_OF_FACTS] = (struct trace_clock){ .used = 1, .ticks_hz = 1000000000 };
 	made->changed = made->is_head_changed = 1;
@@ -367,7 +548,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	     { .u = process->ppid }, { .u = added->clock }, { .u = process->start_time },
 	     { .u = process->begin_ns }, { .run = { process->build_id, id_bytes } },
 	     fact_string(process->exe));
-	tsdl_stream(&writer->body, (uint32_t)number, added->clock, added->is_kernel);
+	metadata_stream(&writer->body, (uint32_t)number, added->clock, added->is_kernel);
 	writer->process_count++;
 	writer->changed = 1;
 	return number;
@@ -416,7 +597,7 @@ static const struct enumeration *enum_declare(struct trace_writer *writer,
 	const struct enumeration *kept = of ? enumeration_pool_copy(&writer->enums, of) : NULL;
 
 	if (writer->enums.count > before) {
-		tsdl_enum(&writer->body, kept);
+		metadata_enum(&writer->body, kept);
 		fact_put_enum(&writer->own_facts, fact_now(writer), kept);
 	}
 	return kept;
@@ -427,7 +608,7 @@ static void class_declare(struct trace_writer *writer, int process, uint32_t id)
 {
 	const struct trace_class *class = schema_find(writer->processes[process].schema, id);
 
-	tsdl_event(&writer->body, (uint32_t)process, class);
+	metadata_event(&writer->body, (uint32_t)process, class);
 	fact_put_class(&writer->own_facts, fact_now(writer), (uint32_t)process, class);
 	facts_settle(writer, &writer->own_facts);
 	writer->changed = 1;
@@ -537,7 +718,7 @@ int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t tic
 
 	if (!ticks_hz)
 		return -EINVAL;
-	tsdl_clock_offset(&set, ticks, realtime_ns);
+	metadata_clock_offset(&set, ticks, realtime_ns);
 	if (memcmp(&set, clock, sizeof(set))) {
 		NOTE(writer, FACT_CLOCK, { .u = kind }, { .u = ticks_hz },
 		     { .u = (uint64_t)set.offset_s }, { .u = set.offset_ticks });

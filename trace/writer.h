@@ -27,6 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define TRACE_FILES_OPEN_MAX 256 /* stream files that a writer has open at once */
+
 struct trace_writer;
 
 struct trace_process {

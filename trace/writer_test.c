@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/testing/babeltrace.h"
 #include "read/pass/testing/canon.h"
-#include "trace/streams.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
@@ -410,7 +409,7 @@ Test(writer, thousands_of_streams_take_few_descriptors)
 		}
 	}
 	/* beside the streams: the folder, .index, metadata */
-	cr_assert_leq(open_files(), before + STREAMS_OPEN_MAX + 3);
+	cr_assert_leq(open_files(), before + TRACE_FILES_OPEN_MAX + 3);
 	cr_assert_eq(trace_writer_close(writer), 0);
 	cr_assert_eq(open_files(), before);
 	cr_assert_gt(size_of("10-1000-0"), 0);
