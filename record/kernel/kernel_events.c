@@ -2,10 +2,13 @@
 #include "record/kernel/kernel_events.h"
 
 #include "base/array.h"
+#include "base/tracefs.h"
 #include "record/drain/watermark.h"
 #include "record/kernel/kernel_own.h"
 #include "record/perf/cpus.h"
+#include "record/session/findings.h"
 #include "record/session/process.h"
+#include "record/session/session.h"
 #include "record/session/sources.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
@@ -17,15 +20,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define OPENS_MAX 20	    /* while the processes to record come and go */
 #define COUNT_NS 100000000u /* between two writes of counts */
 #define FOLLOW_NS 50000000u /* between two looks at CPUs, each of which interrupts all of them */
+/* longer than a record waits to be sorted */
+#define FORKS_NS UINT64_C(150000000)
+#define STEP_MS 5
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
 static int is_wanted(const struct wm_session *session)
 {
@@ -38,6 +48,16 @@ static int is_wanted(const struct wm_session *session)
 int kernel_is_of_cpus(const struct wm_session *session)
 {
 	return session->running && session->kernel && session->kernel->is_of_cpus;
+}
+
+/* Now, as target_start_time() has it. */
+static uint64_t start_ticks(void)
+{
+	uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * hz + (uint64_t)now.tv_nsec * hz / 1000000000u;
 }
 
 /* ---- over what ---- */
@@ -70,8 +90,7 @@ static int is_open_to_us(pid_t pid, uint64_t *began)
 static int children_add(const struct wm_session *session, struct kernel *kernel)
 {
 	uint64_t ago_ns = ticks_monotonic_ns() - session->started_ns, began;
-	uint64_t first = kernel_start_ticks() -
-			 ago_ns * (uint64_t)sysconf(_SC_CLK_TCK) / 1000000000u;
+	uint64_t first = start_ticks() - ago_ns * (uint64_t)sysconf(_SC_CLK_TCK) / 1000000000u;
 	pid_t *found = NULL, *pids;
 	int count;
 
@@ -136,6 +155,153 @@ static int scope_find(struct wm_session *session, struct kernel *kernel, size_t 
 	return kernel->pid_count
 		       ? 0
 		       : session_fail(session, -WM_E_GONE, "no process is left to record");
+}
+
+/* ---- which events the specs take ---- */
+
+static int has_kind(const struct wm_session *session, enum kernel_kind kind)
+{
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (session->specs->all[i].kernel && session->specs->all[i].kernel->kind == kind)
+			return 1;
+	return 0;
+}
+
+/* Tracepoints name threads as the first PID namespace does. */
+static int has_first_pids(void)
+{
+	struct stat file;
+
+	return !stat("/proc/self/ns/pid", &file) && file.st_ino == FIRST_PID_NAMESPACE;
+}
+
+static struct kernel_source *source_add(struct kernel *kernel, const struct sampler_event *event)
+{
+	struct kernel_source *source = &kernel->sources[kernel->event_count];
+
+	*source = (struct kernel_source){ .role = KERNEL_RECORDS };
+	kernel->events[kernel->event_count++] = *event;
+	return source;
+}
+
+/* A tracepoint of the scheduler, which needs a privilege. Returns whether it is there. */
+static int switch_tracepoint(const char *name, struct sampler_event *event,
+			     struct tracepoint *format)
+{
+	struct detail none = { NULL, 0 };
+
+	*event = (struct sampler_event){ .period = 1, .wants = SAMPLER_RAW };
+	return !tracepoint_read(format, name, none) && !count_event_read(&event->what, name, none);
+}
+
+static int tracepoints_ask(struct kernel *kernel)
+{
+	struct sampler_event event;
+	struct tracepoint format;
+	struct kernel_source *source;
+
+	if (!has_first_pids() || !switch_tracepoint("sched:sched_switch", &event, &format) ||
+	    !switch_tracepoint("sched:sched_waking", &kernel->wakes_event, &kernel->wakes_format))
+		return 0;
+	event.wants |= SAMPLER_USER_IP;
+	source = source_add(kernel, &event);
+	source->role = KERNEL_STATES;
+	source->format = format;
+	return 1;
+}
+
+/*
+ * What `switch` takes beside the kernel's records of switches. By `way`: 0, tracepoints give state,
+ * place and wakes; 1, a count of switches gives the place; 2, nothing more. Whether it is permitted.
+ */
+static int switches_ask(struct kernel *kernel, int way)
+{
+	struct sampler_event place = { .what = { .name = "context-switches",
+						 .type = PERF_TYPE_SOFTWARE,
+						 .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
+				       .period = 1,
+				       .wants = SAMPLER_USER_IP };
+
+	kernel->has_switches = 1;
+	kernel->has_wakes = 0;
+	kernel->has_places = way < 2;
+	if (way == 0) {
+		kernel->has_wakes = tracepoints_ask(kernel);
+		return kernel->has_wakes;
+	}
+	if (way == 1)
+		source_add(kernel, &place)->role = KERNEL_PLACES;
+	return 1;
+}
+
+/*
+ * A thread that the target starts would inherit the event, and the kernel checks such an event
+ * again as if the target had opened it: without the privilege, or the symbol's name in its memory,
+ * clone(2) fails there (perf_kprobe_event_init(), hw_breakpoint_parse()).
+ */
+static int needs_cpus(const struct kernel_request *request)
+{
+	return request->kind == KERNEL_KPROBE || request->kind == KERNEL_WATCH;
+}
+
+/*
+ * Linux (seen with 6.18) gives all samples of a software event the id of the first one that records
+ * it: perf_prepare_sample() keeps what do_perf_sw_event() shares. Clocks are timers, and apart.
+ */
+static int is_taken(const struct kernel *kernel, const struct count_event *what)
+{
+	for (size_t i = 0; i < kernel->event_count && what->type == PERF_TYPE_SOFTWARE; i++)
+		if (kernel->events[i].what.type == what->type &&
+		    kernel->events[i].what.config == what->config)
+			return what->config != PERF_COUNT_SW_CPU_CLOCK &&
+			       what->config != PERF_COUNT_SW_TASK_CLOCK;
+	return 0;
+}
+
+static void group_add(struct kernel *kernel, const struct kernel_request *request, uint32_t id)
+{
+	for (unsigned int i = 0; i < request->group_count; i++) {
+		kernel->count_events[kernel->count_count] = request->group[i];
+		kernel->count_groups[kernel->count_count++] = id;
+	}
+}
+
+static int requests_ask(struct wm_session *session, struct kernel *kernel)
+{
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct kernel_request *request = session->specs->all[i].kernel;
+		uint32_t id = KERNEL_SPECS + (uint32_t)i;
+		struct kernel_source *source;
+		char words[256] = "";
+		int err = 0;
+
+		if (!request || request->kind == KERNEL_SWITCH)
+			continue;
+		if (needs_cpus(request) && !kernel->is_of_cpus)
+			return session_fail(
+				session, -WM_E_SPEC,
+				"%s: the kernel's code is watched on CPUs: add -a or -C (the option cpus)",
+				session->specs->all[i].text);
+		if (request->kind == KERNEL_COUNT) {
+			group_add(kernel, request, id);
+			continue;
+		}
+		if (is_taken(kernel, &request->event.what))
+			return session_fail(
+				session, -WM_E_SPEC,
+				"%s: another spec records the same event, and the kernel would not say which sample is whose: take two recordings",
+				session->specs->all[i].text);
+		source = source_add(kernel, &request->event);
+		source->request = request;
+		source->id = id;
+		if (request->kind == KERNEL_TRACEPOINT)
+			err = tracepoint_read(&source->format, request->name,
+					      (struct detail){ words, sizeof(words) });
+		if (err)
+			return session_fail(session, err, "%s: %s", session->specs->all[i].text,
+					    words);
+	}
+	return 0;
 }
 
 /* ---- the kernel, as one more process ---- */
@@ -281,16 +447,16 @@ static int counts_start(struct wm_session *session, struct kernel *kernel)
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
 
-/* One way to have switches: see kernel_ask_switches(). */
+/* One way to have switches: see switches_ask(). */
 static int sampler_start(struct wm_session *session, struct kernel *kernel, int way)
 {
-	int wants_switches = kernel_has_kind(session, KERNEL_SWITCH), err;
+	int wants_switches = has_kind(session, KERNEL_SWITCH), err;
 	char words[512] = "";
 
 	kernel->event_count = kernel->count_count = 0;
-	if (wants_switches && !kernel_ask_switches(kernel, way))
+	if (wants_switches && !switches_ask(kernel, way))
 		return -WM_E_PERF_DENIED;
-	err = kernel_ask_requests(session, kernel);
+	err = requests_ask(session, kernel);
 	if (err || (!kernel->event_count && !wants_switches))
 		return err;
 	kernel->request = (struct sampler_request){
@@ -336,7 +502,7 @@ static int waker_start(struct wm_session *session, struct kernel *kernel)
 /* With as much of switches as is permitted. */
 static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 {
-	int last = kernel_has_kind(session, KERNEL_SWITCH) ? 2 : 0, err = 0;
+	int last = has_kind(session, KERNEL_SWITCH) ? 2 : 0, err = 0;
 
 	for (int way = 0; way <= last; way++) {
 		err = sampler_start(session, kernel, way);
@@ -350,7 +516,11 @@ static int sampler_start_best(struct wm_session *session, struct kernel *kernel)
 	return err;
 }
 
-int kernel_claim_counters(struct wm_session *session, const pid_t *pids, size_t pid_count)
+/*
+ * Claim a counter on each process, or on each of the session's CPUs, for each event that the specs
+ * name. Kernel breakpoints take none.
+ */
+static int counters_claim(struct wm_session *session, const pid_t *pids, size_t pid_count)
 {
 	struct kernel *kernel = session->kernel;
 	struct counts_request request = {
@@ -415,7 +585,7 @@ static void begin(struct wm_session *session)
 {
 	struct kernel *kernel = session->kernel;
 
-	kernel->begun_ticks = kernel_start_ticks();
+	kernel->begun_ticks = start_ticks();
 	/* first the wakes, else the first arrivals would be without */
 	if (kernel->waker)
 		sampler_enable(kernel->waker);
@@ -437,7 +607,7 @@ static void begin(struct wm_session *session)
 	kernel->is_begun = 1;
 }
 
-void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage)
+static void coverage_get(const struct wm_session *session, struct kernel_coverage *coverage)
 {
 	const struct kernel *kernel = session->kernel;
 	struct sampler_coverage sampled = { 0 };
@@ -460,6 +630,56 @@ void kernel_covered(const struct wm_session *session, struct kernel_coverage *co
 	coverage->unnamed += kernel_tasks_refused(kernel->tasks);
 	coverage->privileged += kernel->privileged;
 }
+
+/* ---- what they lack, in words ---- */
+
+/* For want of a privilege. */
+static void begin_findings(const struct kernel_coverage *coverage, struct findings *list)
+{
+	if (coverage->has_switches && !coverage->has_wakes)
+		finding_add(
+			list, "kernel-wakes", FINDING_NOTE, "switches have no wakes%s: %s",
+			coverage->has_places ? ", nor what a thread waits for"
+					     : ", places, nor what a thread waits for",
+			!geteuid() && !tracefs_events()
+				? tracefs_missing()
+				: "that takes root, or a readable /sys/kernel/tracing with kernel.perf_event_paranoid at -1");
+	if (coverage->excludes_kernel)
+		finding_add(
+			list, "kernel-excluded", FINDING_NOTE,
+			"kernel.perf_event_paranoid allows user space alone: what happens in the kernel is left out");
+}
+
+static void end_findings(const struct kernel_coverage *coverage, struct findings *list)
+{
+	finding_counted(
+		list, "kernel-throttled", coverage->throttled, "time",
+		"the kernel stopped an event for a while, as it came too often: take a lower freq, or a larger period");
+	if (coverage->is_doubtful)
+		finding_add(
+			list, "kernel-threads", FINDING_LOSS,
+			"a process could not be stopped: kernel events of threads that it started just then may be missing");
+	finding_counted(
+		list, "kernel-unnamed", coverage->unnamed, "process",
+		"without names of functions: the trace has room for 4,096 that no agent reports");
+	finding_counted(
+		list, "kernel-privileged", coverage->privileged, "process",
+		"executed a program with more privileges (setuid): the kernel ended the events there; -a records them");
+	finding_counted(list, "kernel-cpus", coverage->cpus_back, "CPU", "came online meanwhile");
+}
+
+void kernel_findings(const struct wm_session *session, int is_over, struct findings *list)
+{
+	struct kernel_coverage coverage;
+
+	coverage_get(session, &coverage);
+	if (is_over)
+		end_findings(&coverage, list);
+	else
+		begin_findings(&coverage, list);
+}
+
+/* ---- while it runs ---- */
 
 /* CPUs that came, or came back. */
 static int follow(struct kernel *kernel, uint64_t now_ns)
@@ -535,7 +755,7 @@ static void kernel_end(struct wm_session *session)
 		if (kernel->sampler)
 			kernel_tasks_attend(kernel->tasks);
 	}
-	kernel_covered(session, &kernel->coverage);
+	coverage_get(session, &kernel->coverage);
 	sampler_close(kernel->sampler);
 	sampler_close(kernel->waker);
 	if (kernel->claim)
@@ -620,7 +840,7 @@ static int open_behind(struct wm_session *session, struct kernel *before, int is
 	if (!err)
 		err = scope_find(session, kernel, &claimants);
 	if (!err)
-		err = kernel_claim_counters(session, kernel->pids, claimants);
+		err = counters_claim(session, kernel->pids, claimants);
 	if (!err)
 		err = sampler_start_best(session, kernel);
 	if (!err)
@@ -650,6 +870,115 @@ static int open_all(struct wm_session *session)
 	return open_behind(session, NULL, 0);
 }
 
+/* ---- a process that enters while the session runs ---- */
+
+static int is_in_scope(const struct kernel *kernel, pid_t pid)
+{
+	for (size_t i = 0; i < kernel->pid_count; i++)
+		if (kernel->pids[i] == pid)
+			return 1;
+	return 0;
+}
+
+/*
+ * Whether the process that started it had the events already: then it has them, too. The sampler
+ * has a record of its start. Counts have none, so its ancestors are asked.
+ */
+static int has_inherited(struct kernel *kernel, pid_t pid)
+{
+	uint64_t until_ns = ticks_monotonic_ns() + FORKS_NS;
+
+	if (is_in_scope(kernel, pid))
+		return 1;
+	/* a launched program waits for the session's next step, so the list may be empty */
+	if (target_start_time(pid) < kernel->begun_ticks || target_parent(pid) == getpid())
+		return 0;
+	while (kernel->sampler && ticks_monotonic_ns() < until_ns) {
+		if (known_pid(&kernel->known, pid))
+			return 1;
+		session_step(kernel->session, STEP_MS);
+	}
+	while (!kernel->sampler && pid > 1 && target_start_time(pid) >= kernel->begun_ticks) {
+		pid = target_parent(pid);
+		if (is_in_scope(kernel, pid))
+			return 1;
+	}
+	return 0;
+}
+
+static int open_on(struct kernel *kernel, const pid_t *pid, int is_covered, struct detail detail)
+{
+	int err = 0;
+
+	kernel->has_joined_sampler = kernel->has_joined_counts = 0;
+	if (kernel->sampler && !is_covered) {
+		err = sampler_join(kernel->sampler, pid, detail);
+		kernel->has_joined_sampler = !err;
+	}
+	if (!err && kernel->counts && (!is_covered || kernel->counts_request.no_children)) {
+		err = counts_join(kernel->counts, pid, detail);
+		kernel->has_joined_counts = !err;
+	}
+	return err;
+}
+
+int kernel_join(struct wm_session *session, pid_t pid)
+{
+	struct kernel *kernel = session->kernel;
+	char words[512] = "";
+	int is_covered, err;
+	pid_t *pids;
+
+	if (!kernel)
+		return 0;
+	kernel->has_joined = 0;
+	if (!kernel->process || !kernel->is_begun || kernel->is_of_cpus)
+		return 0;
+	is_covered = has_inherited(kernel, pid);
+	pids = reallocarray(kernel->pids, kernel->pid_count + 1, sizeof(*pids));
+	if (!pids)
+		return -ENOMEM;
+	kernel->pids = pids;
+	kernel->request.pids = kernel->counts_request.ids = pids;
+	kernel->claimed_before = kernel->claimed_count;
+	err = is_covered ? 0 : counters_claim(session, &pid, 1);
+	if (err)
+		return err;
+	kernel->pids[kernel->pid_count] = pid;
+	kernel->has_joined = 1;
+	err = open_on(kernel, &kernel->pids[kernel->pid_count++], is_covered,
+		      (struct detail){ words, sizeof(words) });
+	if (err) {
+		kernel_part(session);
+		return session_fail(session, err, "pid %d: %s", (int)pid, words);
+	}
+	if (kernel->has_joined_sampler)
+		sampler_enable(kernel->sampler);
+	if (kernel->has_joined_counts)
+		counts_enable(kernel->counts);
+	if (kernel->has_joined_sampler)
+		kernel_write_joined(kernel, pid);
+	return 0;
+}
+
+void kernel_part(struct wm_session *session)
+{
+	struct kernel *kernel = session->kernel;
+
+	if (!kernel || !kernel->has_joined)
+		return;
+	if (kernel->has_joined_sampler)
+		sampler_part(kernel->sampler);
+	if (kernel->has_joined_counts)
+		counts_part(kernel->counts);
+	while (kernel->claimed_count > kernel->claimed_before)
+		counter_claims_give(&kernel->claimed[--kernel->claimed_count]);
+	kernel->has_joined = 0;
+	kernel->pid_count--;
+}
+
+/* ---- as a source ---- */
+
 static int owns(const struct spec *spec)
 {
 	return spec->kernel != NULL;
@@ -669,7 +998,7 @@ static int change(struct wm_session *session, const struct source_change *change
 		return err;
 	if (!is_wanted(session)) {
 		if (session->kernel)
-			session->kernel->ended_ticks = kernel_start_ticks();
+			session->kernel->ended_ticks = start_ticks();
 		return 0;
 	}
 	/* a child may end at any moment */

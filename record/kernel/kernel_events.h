@@ -27,17 +27,4 @@ void kernel_part(struct wm_session *session);
 /* Whether it records CPUs now, which keeps a session alive without a process. */
 int kernel_is_of_cpus(const struct wm_session *session);
 
-/* What the events cover; zeroed without any. */
-struct kernel_coverage {
-	int has_switches, has_places, has_wakes; /* wakes and what a thread waits for */
-	int excludes_kernel;	/* kernel.perf_event_paranoid allows to look at user space alone */
-	int is_doubtful;	/* threads may be missing: their process could not be stopped */
-	unsigned int cpus_back; /* how often a CPU came, or came back */
-	uint64_t throttled;	/* how often the kernel stopped an event for a while */
-	uint64_t unnamed;	/* processes whose functions the trace can't name: too many */
-	uint64_t privileged;	/* processes that executed a program with more privileges */
-};
-
-void kernel_covered(const struct wm_session *session, struct kernel_coverage *coverage);
-
 #endif

@@ -49,6 +49,17 @@ struct departing {
 	char state;
 };
 
+/* What the events cover; zeroed without any. */
+struct kernel_coverage {
+	int has_switches, has_places, has_wakes; /* wakes and what a thread waits for */
+	int excludes_kernel;	/* kernel.perf_event_paranoid allows to look at user space alone */
+	int is_doubtful;	/* threads may be missing: their process could not be stopped */
+	unsigned int cpus_back; /* how often a CPU came, or came back */
+	uint64_t throttled;	/* how often the kernel stopped an event for a while */
+	uint64_t unnamed;	/* processes whose functions the trace can't name: too many */
+	uint64_t privileged;	/* processes that executed a program with more privileges */
+};
+
 struct kernel {
 	struct wm_session *session;
 	struct kernel_tasks *tasks;
@@ -106,40 +117,6 @@ struct kernel {
 	uint64_t privileged;	      /* as in struct kernel_coverage */
 };
 
-/* Now, as target_start_time() has it. */
-uint64_t kernel_start_ticks(void);
-
-/*
- * Claim a counter on each process, or on each of the session's CPUs, for each event that the specs
- * name. Kernel breakpoints take none. 0, or an error with the session's detail.
- */
-int kernel_claim_counters(struct wm_session *session, const pid_t *pids, size_t pid_count);
-
-/* Whether a spec of that kind is there. */
-int kernel_has_kind(const struct wm_session *session, enum kernel_kind kind);
-
-/* Fill in kernel->events and sources: of switches, in one way. Whether that is permitted. */
-int kernel_ask_switches(struct kernel *kernel, int way);
-
-/* The same of the specs, and the counts. 0, or an error with the session's detail. */
-int kernel_ask_requests(struct wm_session *session, struct kernel *kernel);
-
-/* Fields of an event, one behind the other. */
-struct kernel_fields {
-	uint8_t bytes[OWN_STORE_FIELDS_MAX];
-	size_t count;
-};
-
-void kernel_put_thread(struct kernel_fields *fields, pid_t pid, pid_t tid);
-void kernel_put_u64(struct kernel_fields *fields, uint64_t value);
-
-/* A string of at most `bytes`, which need have no NUL. */
-void kernel_put_string(struct kernel_fields *fields, const char *text, size_t bytes);
-
-/* Write an event, on a CPU or with cpu -1 on none. */
-void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
-		  const struct kernel_fields *fields);
-
 /* Declare an event before KERNEL_SPECS, once. Returns 0 or a negative error. */
 int kernel_declare(struct kernel *kernel, uint32_t id);
 
@@ -151,24 +128,17 @@ int kernel_take_wake(const struct sampler_record *record, void *data);
 
 /*
  * Write the present values of the counts; of each thread how long it has waited for a CPU, since a
- * wake may be missing: from an idle CPU the kernel reports none now and then.
+ * wake may be missing: from an idle CPU the kernel reports none now and then; what all threads are
+ * called at the begin; and of one process that entered later what the begin of a recording has.
  */
 void kernel_write_counts(struct kernel *kernel);
 void kernel_write_runnable(struct kernel *kernel);
-
-/* Write the name of a thread that woke a recorded one. */
-void kernel_name_waker(struct kernel *kernel, pid_t pid, pid_t tid);
-
-/* A thread was started, named, or has ended; what all threads are called at the begin. */
-void kernel_task(struct kernel *kernel, const struct sampler_record *record);
 void kernel_write_names(struct kernel *kernel);
-
-/* Write what the begin of a recording has, of one process that entered later. */
 void kernel_write_joined(struct kernel *kernel, pid_t pid);
 
 /*
- * The text (abi/site.h) and types of an event. `source` is NULL for those before KERNEL_SPECS and
- * for counts. Returns 0 or -E2BIG.
+ * The text (abi/site.h) and types of an event. `request` is NULL for those before KERNEL_SPECS.
+ * Returns 0 or -E2BIG.
  */
 int kernel_event_text(uint32_t id, const struct kernel_request *request,
 		      const struct tracepoint *format, char *text, size_t bytes, uint8_t types[16]);

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Records of the kernel, written as events. */
-#include "arch/perf_registers.h"
 #include "record/kernel/kernel_own.h"
+
+#include "arch/perf_registers.h"
 #include "record/session/process.h"
 #include "target/code/callstack.h"
+#include "target/process/target.h"
 #include "target/process/ticks.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <waymark/marker/field.h>
 
 #define CALLERS_MAX 256u
@@ -18,10 +24,16 @@
 
 _Static_assert(CALLSTACK_REGISTERS == PERF_REGISTERS_DWARF, "both are DWARF's");
 
+/* Fields of an event, one behind the other. */
+struct kernel_fields {
+	uint8_t bytes[OWN_STORE_FIELDS_MAX];
+	size_t count;
+};
+
 static void put(struct kernel_fields *fields, const void *value, size_t bytes)
 {
 	if (bytes > sizeof(fields->bytes) - fields->count)
-		return; /* kernel_event_text() and the limits above leave room for all */
+		return; /* kernel_event_text() and the limits here leave room for all */
 	memcpy(fields->bytes + fields->count, value, bytes);
 	fields->count += bytes;
 }
@@ -36,19 +48,19 @@ static void put_u32(struct kernel_fields *fields, uint32_t value)
 	put(fields, &value, sizeof(value));
 }
 
-void kernel_put_u64(struct kernel_fields *fields, uint64_t value)
+static void put_u64(struct kernel_fields *fields, uint64_t value)
 {
 	put(fields, &value, sizeof(value));
 }
 
-void kernel_put_thread(struct kernel_fields *fields, pid_t pid, pid_t tid)
+static void put_thread(struct kernel_fields *fields, pid_t pid, pid_t tid)
 {
 	put_u32(fields, (uint32_t)pid);
 	put_u32(fields, (uint32_t)tid);
 }
 
 /* A string of at most `bytes`, which need have no NUL. */
-void kernel_put_string(struct kernel_fields *fields, const char *text, size_t bytes)
+static void put_string(struct kernel_fields *fields, const char *text, size_t bytes)
 {
 	size_t length = text ? strnlen(text, bytes) : 0;
 	size_t room = sizeof(fields->bytes) / 2;
@@ -132,7 +144,7 @@ static void put_callers(struct kernel *kernel, struct kernel_fields *fields,
 		if (!address && kept && is_program)
 			continue; /* the engine's own callers */
 		is_program |= address < UINT64_C(1) << 63;
-		kernel_put_u64(fields, address);
+		put_u64(fields, address);
 		kept++;
 	}
 	memcpy(fields->bytes + at, &kept, sizeof(kept));
@@ -166,8 +178,9 @@ static void kernel_write_wake(struct kernel *kernel, unsigned int cpu, uint64_t 
 	store(kernel, OWN_STORE_CPU_APART(cpu), time_ns, KERNEL_WAKE, fields);
 }
 
-void kernel_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
-		  const struct kernel_fields *fields)
+/* On a CPU, or with cpu -1 on none. */
+static void event_write(struct kernel *kernel, int cpu, uint64_t time_ns, uint32_t id,
+			const struct kernel_fields *fields)
 {
 	if (id < KERNEL_SPECS && kernel_declare(kernel, id))
 		return;
@@ -181,12 +194,195 @@ static void lose(struct kernel *kernel, pid_t lane, const struct sampler_record 
 {
 	struct kernel_fields fields = { .count = 0 };
 
-	kernel_put_thread(&fields, 0, 0);
-	kernel_put_u64(&fields, record->count);
+	put_thread(&fields, 0, 0);
+	put_u64(&fields, record->count);
 	if (!kernel_declare(kernel, KERNEL_LOST))
 		own_store_write(kernel->store, lane, record->time_ns, KERNEL_LOST, fields.bytes,
 				fields.count);
 	own_store_lose(kernel->store, lane, record->count);
+}
+
+/* ---- threads: what they are called, who started them, their end ---- */
+
+static void name(struct kernel *kernel, uint32_t id, int cpu, uint64_t time_ns, pid_t pid,
+		 pid_t tid, const char *comm)
+{
+	struct kernel_fields fields = { .count = 0 };
+
+	put_thread(&fields, pid, tid);
+	put_string(&fields, comm, strlen(comm));
+	event_write(kernel, cpu, time_ns, id, &fields);
+}
+
+static void end(struct kernel *kernel, const struct sampler_record *record, pid_t tid)
+{
+	struct kernel_fields fields = { .count = 0 };
+
+	put_thread(&fields, record->pid, tid);
+	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_EXIT, &fields);
+}
+
+/*
+ * A thread that executes a program gets the tid of the process's first, and the kernel reports no
+ * end of its own. The ends of all others were reported by then.
+ */
+static void execute(struct kernel *kernel, const struct sampler_record *record)
+{
+	pid_t before = known_exec(&kernel->known, record->pid);
+	struct kernel_fields fields = { .count = 0 };
+
+	if (!before)
+		return;
+	end(kernel, record, before);
+	known_add(&kernel->known, record->tid, record->pid);
+	if (!kernel->has_switches)
+		return;
+	put_thread(&fields, record->pid, record->tid);
+	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
+}
+
+static void task_take(struct kernel *kernel, const struct sampler_record *record)
+{
+	struct kernel_fields fields = { .count = 0 };
+	int cpu = (int)record->cpu;
+
+	switch (record->kind) {
+	case SAMPLER_COMM:
+		if (record->is_exec)
+			execute(kernel, record);
+		name(kernel, KERNEL_NAME, cpu, record->time_ns, record->pid, record->tid,
+		     record->text);
+		break;
+	case SAMPLER_FORK:
+		put_thread(&fields, record->pid, record->tid);
+		put_thread(&fields, record->ppid, record->ptid);
+		known_add(&kernel->known, record->tid, record->pid);
+		event_write(kernel, cpu, record->time_ns, KERNEL_FORK, &fields);
+		break;
+	case SAMPLER_EXIT:
+		known_end(&kernel->known, record->tid);
+		end(kernel, record, record->tid);
+		break;
+	default:
+		break;
+	}
+}
+
+static void each_of_process(struct kernel *kernel, pid_t pid,
+			    void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
+{
+	pid_t *tids = NULL;
+	int count = target_threads(pid, &tids);
+
+	for (int i = 0; i < count; i++)
+		take(kernel, pid, tids[i]);
+	free(tids);
+}
+
+/* Of a cgroup and of those below it. */
+static void each_of_group(struct kernel *kernel, int group,
+			  void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
+{
+	int list = openat(group, "cgroup.threads", O_RDONLY | O_CLOEXEC), below, tid;
+	struct dirent *entry;
+	FILE *threads;
+	DIR *folder;
+
+	if (list < 0)
+		list = openat(group, "tasks", O_RDONLY | O_CLOEXEC); /* of version 1 */
+	threads = list < 0 ? NULL : fdopen(list, "r");
+	while (threads && fscanf(threads, "%d", &tid) == 1)
+		take(kernel, (pid_t)target_status_number(tid, "Tgid"), tid);
+	if (threads)
+		fclose(threads);
+	else if (list >= 0)
+		close(list);
+	below = openat(group, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	folder = below < 0 ? NULL : fdopendir(below);
+	while (folder && (entry = readdir(folder))) {
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		below = openat(group, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (below < 0)
+			continue; /* removed meanwhile */
+		each_of_group(kernel, below, take);
+		close(below);
+	}
+	if (folder)
+		closedir(folder);
+	else if (below >= 0)
+		close(below);
+}
+
+/* Of the threads that are recorded. */
+static void each_thread(struct kernel *kernel,
+			void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
+{
+	int is_of_all = kernel->is_of_cpus && kernel->cgroup_fd < 0;
+	DIR *folder = is_of_all ? opendir("/proc") : NULL;
+	struct dirent *entry;
+
+	if (kernel->cgroup_fd >= 0)
+		each_of_group(kernel, kernel->cgroup_fd, take);
+	while (folder && (entry = readdir(folder)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			each_of_process(kernel, (pid_t)atoi(entry->d_name), take);
+	if (folder)
+		closedir(folder);
+	for (size_t i = 0; i < kernel->pid_count; i++)
+		each_of_process(kernel, kernel->pids[i], take);
+}
+
+static void write_name(struct kernel *kernel, pid_t pid, pid_t tid)
+{
+	char comm[16] = "";
+
+	known_add(&kernel->known, tid, pid);
+	target_comm(pid, tid, comm);
+	if (comm[0])
+		name(kernel, KERNEL_NAME, -1, ticks_monotonic_ns(), pid, tid, comm);
+}
+
+/* Write the name of a thread that woke a recorded one. */
+static void name_waker(struct kernel *kernel, pid_t pid, pid_t tid)
+{
+	char comm[16] = "";
+
+	if (tid <= 0 || known_pid(&kernel->known, tid) || known_pid(&kernel->named, tid))
+		return;
+	known_add(&kernel->named, tid, pid);
+	target_comm(pid, tid, comm);
+	if (comm[0])
+		name(kernel, KERNEL_WAKER, -1, ticks_monotonic_ns(), pid, tid, comm);
+}
+
+void kernel_write_names(struct kernel *kernel)
+{
+	each_thread(kernel, write_name);
+}
+
+static void write_wait(struct kernel *kernel, pid_t pid, pid_t tid)
+{
+	struct kernel_fields fields = { .count = 0 };
+	struct target_times times;
+
+	if (target_thread_times(pid, tid, &times))
+		return; /* it has ended */
+	put_thread(&fields, pid, tid);
+	put_u64(&fields, times.waited_ns);
+	event_write(kernel, -1, ticks_monotonic_ns(), KERNEL_RUNNABLE, &fields);
+}
+
+void kernel_write_joined(struct kernel *kernel, pid_t pid)
+{
+	each_of_process(kernel, pid, write_name);
+	if (kernel->has_switches)
+		each_of_process(kernel, pid, write_wait);
+}
+
+void kernel_write_runnable(struct kernel *kernel)
+{
+	each_thread(kernel, write_wait);
 }
 
 /* ---- switches ---- */
@@ -225,11 +421,11 @@ static void depart(struct kernel *kernel, const struct sampler_record *record)
 	int is_known = departing->tid == record->tid;
 	struct kernel_fields fields = { .count = 0 };
 
-	kernel_put_thread(&fields, record->pid, record->tid);
+	put_thread(&fields, record->pid, record->tid);
 	put_u8(&fields, record->is_preempted != 0);
 	put_u8(&fields, (uint8_t)(record->is_preempted ? 'R' : is_known ? departing->state : '?'));
-	kernel_put_u64(&fields, is_known ? met(kernel, record, departing->place, 0) : 0);
-	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_DEPART, &fields);
+	put_u64(&fields, is_known ? met(kernel, record, departing->place, 0) : 0);
+	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_DEPART, &fields);
 	departing->tid = 0;
 }
 
@@ -237,8 +433,8 @@ static void arrive(struct kernel *kernel, const struct sampler_record *record)
 {
 	struct kernel_fields fields = { .count = 0 };
 
-	kernel_put_thread(&fields, record->pid, record->tid);
-	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
+	put_thread(&fields, record->pid, record->tid);
+	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
 	known_add(&kernel->known, record->tid, record->pid);
 }
 
@@ -256,10 +452,10 @@ int kernel_take_wake(const struct sampler_record *record, void *data)
 	    (kernel->end_ns && record->time_ns > kernel->end_ns) ||
 	    (!pid && (!kernel->is_of_cpus || kernel->cgroup_fd >= 0)))
 		return 0;
-	kernel_put_thread(&fields, pid, tid);
-	kernel_put_thread(&fields, record->pid, record->tid);
+	put_thread(&fields, pid, tid);
+	put_thread(&fields, record->pid, record->tid);
 	kernel_write_wake(kernel, record->cpu, record->time_ns, &fields);
-	kernel_name_waker(kernel, record->pid, record->tid);
+	name_waker(kernel, record->pid, record->tid);
 	return 0;
 }
 
@@ -275,7 +471,7 @@ static void put_tracepoint(struct kernel_fields *fields, const struct tracepoint
 		const void *at = tracepoint_bytes(field, record->raw, record->raw_bytes, &bytes);
 
 		if (field->type == WM_TYPE_STR)
-			kernel_put_string(fields, at, bytes);
+			put_string(fields, at, bytes);
 		else if (field->type == WM_TYPE_BYTES)
 			put_run(fields, at, bytes);
 		else
@@ -287,9 +483,9 @@ static void put_registers(struct kernel_fields *fields, const struct kernel_requ
 			  const struct sampler_record *record)
 {
 	for (unsigned int i = 0; request->has_args && i < PERF_REGISTERS_ARGUMENTS; i++)
-		kernel_put_u64(fields, record->regs[perf_registers_arguments[i]]);
+		put_u64(fields, record->regs[perf_registers_arguments[i]]);
 	if (request->is_return)
-		kernel_put_u64(fields, record->regs[perf_register_result]);
+		put_u64(fields, record->regs[perf_register_result]);
 }
 
 /* In the order of their numbers. */
@@ -301,7 +497,7 @@ static void put_all_registers(struct kernel_fields *fields, const struct sampler
 	put_u8(fields, has ? FIELD_WHOLE : FIELD_UNREADABLE);
 	put_u32(fields, has ? (uint32_t)__builtin_popcountll(mask) : 0);
 	for (left = has ? mask : 0; left; left &= left - 1)
-		kernel_put_u64(fields, record->regs[__builtin_ctzll(left)]);
+		put_u64(fields, record->regs[__builtin_ctzll(left)]);
 }
 
 /* Of each, from where and to where; the newest first. */
@@ -316,8 +512,8 @@ static void put_branches(struct kernel_fields *fields, const struct sampler_reco
 
 		memcpy(&branch, (const char *)record->branches + i * sizeof(branch),
 		       sizeof(branch));
-		kernel_put_u64(fields, branch.from);
-		kernel_put_u64(fields, branch.to);
+		put_u64(fields, branch.from);
+		put_u64(fields, branch.to);
 	}
 }
 
@@ -327,26 +523,26 @@ static void sample(struct kernel *kernel, const struct kernel_source *source,
 	const struct kernel_request *request = source->request;
 	struct kernel_fields fields = { .count = 0 };
 
-	kernel_put_thread(&fields, record->pid, record->tid);
+	put_thread(&fields, record->pid, record->tid);
 	if (request->kind == KERNEL_TRACEPOINT)
 		put_tracepoint(&fields, &source->format, record);
 	else
-		kernel_put_u64(&fields, met(kernel, record, record->ip, 0));
+		put_u64(&fields, met(kernel, record, record->ip, 0));
 	if (request->kind == KERNEL_SAMPLE)
-		kernel_put_u64(&fields, record->period);
+		put_u64(&fields, record->period);
 	if (request->kind == KERNEL_KPROBE)
 		put_registers(&fields, request, record);
 	if (request->event.wants & SAMPLER_ADDRESS)
-		kernel_put_u64(&fields, record->address);
+		put_u64(&fields, record->address);
 	else if (request->kind == KERNEL_WATCH)
-		kernel_put_u64(&fields, request->event.bp_address);
+		put_u64(&fields, request->event.bp_address);
 	if (request->has_callers)
 		put_callers(kernel, &fields, record);
 	if (request->has_regs)
 		put_all_registers(&fields, record);
 	if (request->event.wants & SAMPLER_BRANCHES)
 		put_branches(&fields, record);
-	kernel_write(kernel, (int)record->cpu, record->time_ns, source->id, &fields);
+	event_write(kernel, (int)record->cpu, record->time_ns, source->id, &fields);
 }
 
 static void take_sample(struct kernel *kernel, const struct sampler_record *record)
@@ -372,9 +568,9 @@ static void throttled(struct kernel *kernel, const struct sampler_record *record
 							   : request->name;
 	struct kernel_fields fields = { .count = 0 };
 
-	kernel_put_thread(&fields, record->pid, record->tid);
-	kernel_put_string(&fields, name, COUNT_NAME_BYTES);
-	kernel_write(kernel, (int)record->cpu, record->time_ns, KERNEL_THROTTLED, &fields);
+	put_thread(&fields, record->pid, record->tid);
+	put_string(&fields, name, COUNT_NAME_BYTES);
+	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_THROTTLED, &fields);
 }
 
 int kernel_take(const struct sampler_record *record, void *data)
@@ -412,7 +608,7 @@ int kernel_take(const struct sampler_record *record, void *data)
 		/* falls through */
 	default:
 		kernel_tasks_take(kernel->tasks, record);
-		kernel_task(kernel, record);
+		task_take(kernel, record);
 		break;
 	}
 	return 0;
@@ -431,12 +627,12 @@ void kernel_write_counts(struct kernel *kernel)
 		const uint32_t id = kernel->count_groups[i];
 		struct kernel_fields fields = { .count = 0 };
 
-		kernel_put_thread(&fields, kernel->pid_count == 1 ? kernel->pids[0] : 0, 0);
+		put_thread(&fields, kernel->pid_count == 1 ? kernel->pids[0] : 0, 0);
 		for (; i < kernel->count_count && kernel->count_groups[i] == id; i++)
-			kernel_put_u64(&fields, kernel->count_values[i].count);
-		kernel_put_u64(&fields, value->enabled_ns);
-		kernel_put_u64(&fields, value->running_ns);
-		kernel_write(kernel, -1, time_ns, id, &fields);
+			put_u64(&fields, kernel->count_values[i].count);
+		put_u64(&fields, value->enabled_ns);
+		put_u64(&fields, value->running_ns);
+		event_write(kernel, -1, time_ns, id, &fields);
 	}
 }
 
