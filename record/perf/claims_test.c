@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What an object writes into the ledger, and whom it names when it is refused. */
 #include "record/perf/cpus.h"
-#include "record/perf/object_own.h"
+#include "record/perf/object.h"
 #include "record/perf/testing/fixture.h"
 #include "target/claim/holder.h"
 #include "target/claim/ledger.h"

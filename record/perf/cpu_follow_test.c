@@ -6,7 +6,7 @@
  */
 #include "base/testing/await.h"
 #include "record/perf/instance.h"
-#include "record/perf/object_own.h"
+#include "record/perf/object.h"
 #include "record/perf/testing/fixture.h"
 #include "target/claim/ledger.h"
 #include "target/process/testing/folder.h"

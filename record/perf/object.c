@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* An event object's life; object.h lists the steps of arming. */
-#include "record/perf/object_own.h"
+/*
+ * An event object: its life (object.h lists the steps of arming), what it takes in the ledger, what
+ * of its scope it covers.
+ */
+#include "record/perf/object.h"
 
 #include "arch/perf_registers.h"
+#include "base/array.h"
 #include "record/perf/cpus.h"
 #include "record/perf/descriptors.h"
 #include "record/perf/perf_record.h"
+#include "record/perf/refused.h"
+#include "record/perf/rings.h"
 #include "record/perf/sampler.h"
+#include "target/claim/holder.h"
+#include "target/claim/ledger.h"
+#include "target/claim/limits.h"
 #include "target/process/ticks.h"
 #include "target/trial/trial.h"
 
@@ -15,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -22,6 +32,25 @@
 #define LATE_PASSES 2
 #define LATE_NS 4000000
 #define MODIFY_PASSES 3
+#define HOLDER_BYTES 512
+#define BESIDE_MAX 3
+
+static int perf_object_is_threads(const struct perf_object *object)
+{
+	return object->request.scope == EVENT_THREAD || object->request.scope == EVENT_PROCESS;
+}
+
+/* Whether what a thread starts has its events. */
+static int perf_object_inherits(const struct perf_object *object)
+{
+	return object->request.scope == EVENT_PROCESS || object->request.flags & EVENT_CHILDREN;
+}
+
+/* Registers that a claim has for this object in the ledger, until it is armed. */
+static uint64_t perf_object_reserved(const struct perf_object *object)
+{
+	return object->request.reserved ? object->request.reserved->claim_sources : 0;
+}
 
 static int request_check(const struct event_request *request)
 {
@@ -49,8 +78,8 @@ static void source_set(struct perf_object *object, unsigned int source,
 	char *what = object->what[source];
 
 	if (to->what && to->what != what) {
-		strncpy(what, to->what, WHAT_BYTES - 1);
-		what[WHAT_BYTES - 1] = '\0';
+		strncpy(what, to->what, EVENT_WHAT_BYTES - 1);
+		what[EVENT_WHAT_BYTES - 1] = '\0';
 	}
 	object->sources[source] = *to;
 	object->sources[source].what = *what ? what : NULL;
@@ -73,6 +102,236 @@ static int request_copy(struct perf_object *object, const struct event_request *
 		object->request.cpus = cpus;
 	}
 	return 0;
+}
+
+/*
+ * ---- the ledger ----
+ *
+ * What an object takes, in the ledger: written ahead of it, removed behind it
+ * (target/claim/ledger.h). Rows are in this order: one for each source (on CPUs: for each source on
+ * each), then what comes with them: descriptors, SIGTRAP, locked memory.
+ */
+
+static void say_what(struct claim *claim, const struct event_source *from)
+{
+	if (from->what)
+		snprintf(claim->what, sizeof(claim->what), "%s", from->what);
+	else
+		snprintf(claim->what, sizeof(claim->what), "watch:0x%llx/%u",
+			 (unsigned long long)from->address, from->bytes);
+}
+
+static void source_fill(struct claim *claim, const struct perf_object *object,
+			const struct event_source *from)
+{
+	*claim = (struct claim){
+		.resource = CLAIM_DEBUG_REGISTER,
+		.scope = object->request.scope == EVENT_THREAD ? CLAIM_OF_THREAD : CLAIM_OF_PROCESS,
+		.target = object->request.pid,
+		.count = 1,
+		.address = from->address,
+		.bytes = from->bytes,
+	};
+	say_what(claim, from);
+}
+
+/* Row i is source i % sources; on CPUs, of one after the other. */
+static void register_fill(struct claim *claim, const struct perf_object *object, size_t row)
+{
+	unsigned int sources = object->request.source_count;
+
+	source_fill(claim, object, &object->sources[row % sources]);
+	if (!object->claim_cpus)
+		return;
+	claim->scope = CLAIM_OF_CPU;
+	claim->target = (int32_t)object->claim_cpus[row / sources];
+}
+
+/* Whichever CPUs there are now. */
+static int cpus_of(const struct perf_object *object, unsigned int **cpus, size_t *count)
+{
+	if (object->request.scope == EVENT_SYSTEM)
+		return cpus_online(cpus, count);
+	*count = object->request.cpu_count;
+	*cpus = malloc(*count * sizeof(**cpus));
+	if (!*cpus)
+		return -ENOMEM;
+	memcpy(*cpus, object->request.cpus, *count * sizeof(**cpus));
+	return 0;
+}
+
+static void descriptors_fill(struct claim *claim, const struct perf_object *object, size_t count)
+{
+	*claim = (struct claim){ .resource = CLAIM_DESCRIPTORS,
+				 .scope = CLAIM_OF_PROCESS,
+				 .target = getpid(),
+				 .count = count };
+	say_what(claim, &object->sources[0]);
+}
+
+static void memory_fill(struct claim *claim, const struct perf_object *object, uint64_t bytes)
+{
+	*claim = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
+				 .scope = CLAIM_OF_USER,
+				 .target = (int32_t)geteuid(),
+				 .count = bytes };
+	say_what(claim, &object->sources[0]);
+}
+
+/* Fill in the claims beside the registers; returns how many. */
+static size_t beside_fill(struct claim *claims, const struct perf_object *object,
+			  const struct event_needs *needs)
+{
+	size_t count = 0;
+
+	descriptors_fill(&claims[count++], object, needs->descriptors);
+	if (object->request.flags & EVENT_SIGNAL) {
+		claims[count] = (struct claim){ .resource = CLAIM_SIGTRAP,
+						.scope = CLAIM_OF_PROCESS,
+						.target = object->request.pid,
+						.count = 1 };
+		say_what(&claims[count++], &object->sources[0]);
+	}
+	if (needs->rings)
+		memory_fill(&claims[count++], object,
+			    rings_locked_bytes(needs->rings, needs->ring_bytes));
+	return count;
+}
+
+static void claims_remove(struct perf_object *object)
+{
+	if (object->claims)
+		ledger_remove(object->request.ledger, object->claims, object->claim_count);
+	free(object->claims);
+	free(object->claim_cpus);
+	object->claims = NULL;
+	object->claim_cpus = NULL;
+	object->claim_count = object->claim_sources = 0;
+}
+
+int claims_write(struct perf_object *object, const struct event_needs *needs, struct detail detail)
+{
+	size_t places = 1;
+	struct claim *all;
+	int err = 0;
+
+	if (!object->request.ledger)
+		return 0;
+	if (!perf_object_is_threads(object))
+		err = cpus_of(object, &object->claim_cpus, &places);
+	if (err)
+		return err;
+	object->claim_sources = object->claim_count = places * object->request.source_count;
+	object->claims = calloc(object->claim_count + BESIDE_MAX, sizeof(*object->claims));
+	all = calloc(object->claim_count + BESIDE_MAX, sizeof(*all));
+	for (size_t i = 0; all && i < object->claim_sources; i++)
+		register_fill(&all[i], object, i);
+	if (all)
+		object->claim_count += beside_fill(all + object->claim_sources, object, needs);
+	err = all && object->claims
+		      ? limits_claim(object->request.ledger, all, object->claim_count,
+				     object->claims, perf_object_reserved(object), detail)
+		      : -ENOMEM;
+	free(all);
+	if (err)
+		claims_remove(object);
+	return err;
+}
+
+/* In front of what comes with the registers. */
+int claims_add(struct perf_object *object, unsigned int cpu)
+{
+	unsigned int sources = object->request.source_count, *cpus;
+	struct claim all[EVENT_SOURCES_MAX];
+	uint64_t ids[EVENT_SOURCES_MAX], *claims;
+	size_t rows = object->claim_sources;
+	int err;
+
+	if (!object->claims || cpus_has(object->claim_cpus, rows / sources, cpu))
+		return 0;
+	claims = reallocarray(object->claims, object->claim_count + sources, sizeof(*claims));
+	if (claims)
+		object->claims = claims;
+	cpus = reallocarray(object->claim_cpus, rows / sources + 1, sizeof(*cpus));
+	if (cpus)
+		object->claim_cpus = cpus;
+	if (!claims || !cpus)
+		return -ENOMEM;
+	cpus[rows / sources] = cpu;
+	for (unsigned int i = 0; i < sources; i++)
+		register_fill(&all[i], object, rows + i);
+	err = limits_claim(object->request.ledger, all, sources, ids, 0, (struct detail){ 0 });
+	if (err)
+		return err;
+	ledger_confirm(object->request.ledger, ids, sources);
+	claims += rows;
+	memmove(claims + sources, claims, (object->claim_count - rows) * sizeof(*claims));
+	memcpy(claims, ids, sources * sizeof(*ids));
+	object->claim_sources += sources;
+	object->claim_count += sources;
+	return 0;
+}
+
+static void claims_confirm(struct perf_object *object)
+{
+	struct claim claim;
+
+	if (!object->claims)
+		return;
+	/* threads came and went since it was reckoned, and there may have been less memory */
+	descriptors_fill(&claim, object, object->extent.count + object->rings.count);
+	ledger_change(object->request.ledger, object->claims[object->claim_sources], &claim);
+	if (object->rings.count) {
+		memory_fill(&claim, object, rings_memory(&object->rings));
+		ledger_change(object->request.ledger, object->claims[object->claim_count - 1],
+			      &claim);
+	}
+	ledger_confirm(object->request.ledger, object->claims, object->claim_count);
+}
+
+void claims_change(struct perf_object *object)
+{
+	struct claim claim;
+
+	if (!object->claims)
+		return;
+	for (size_t i = 0; i < object->claim_sources; i++) {
+		register_fill(&claim, object, i);
+		ledger_change(object->request.ledger, object->claims[i], &claim);
+	}
+}
+
+static void claims_disarmed(struct perf_object *object)
+{
+	size_t kept = object->rings.count ? 1 : 0;
+
+	if (!object->claims)
+		return;
+	ledger_remove(object->request.ledger, object->claims, object->claim_count - kept);
+}
+
+/*
+ * Add the holder of what -WM_E_EVENT_TAKEN, -WM_E_NO_DESCRIPTORS or -WM_E_MEMORY_LIMIT refused to
+ * the words. Searches all processes: do not call it while a process is stopped.
+ */
+static void claims_name_holder(const struct perf_object *object, int err, struct detail detail)
+{
+	pid_t tid = object->refused.tid > 0 ? object->refused.tid : 0;
+	struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, tid, tid ? -1 : object->refused.cpu };
+	char text[HOLDER_BYTES] = "";
+	size_t used = detail.text ? strnlen(detail.text, detail.bytes) : detail.bytes;
+
+	uint64_t taken = err == -WM_E_EVENT_TAKEN ? object->refused_taken : 0;
+
+	if (err == -WM_E_NO_DESCRIPTORS)
+		wanted = (struct claim_wanted){ CLAIM_DESCRIPTORS, getpid(), -1 };
+	else if (err == -WM_E_MEMORY_LIMIT)
+		wanted = (struct claim_wanted){ CLAIM_LOCKED_MEMORY, 0, -1 };
+	else if (err != -WM_E_EVENT_TAKEN)
+		return;
+	if (used + 1 >= detail.bytes || !claim_holder_text_of(&wanted, taken, text, sizeof(text)))
+		return;
+	snprintf(detail.text + used, detail.bytes - used, "%s%s", used ? "; " : "", text);
 }
 
 /* ---- its events ---- */
@@ -359,6 +618,22 @@ static int open_extent(struct perf_object *object, struct detail detail)
 }
 
 /*
+ * Identifies the program that a process runs, as far as it is shown: where its stack began, and its
+ * file. A first thread that has ended shows neither, but then another program can't have come.
+ */
+static uint64_t program_id(pid_t pid)
+{
+	uint64_t stack = target_first_stack(pid);
+	struct stat file;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (stat(path, &file))
+		return stack;
+	return stack ^ (uint64_t)file.st_ino << 20 ^ (uint64_t)file.st_dev << 52;
+}
+
+/*
  * All is open. A thread that was just started while they run has the state that its creator's
  * events had before, for the kernel holds no lock over both: so enable again a little later.
  */
@@ -371,7 +646,7 @@ static int enable_all(struct perf_object *object)
 	if (err)
 		return err;
 	extent_enable(&object->extent);
-	object->program = perf_program_id(request->pid);
+	object->program = program_id(request->pid);
 	for (int i = 0; i < LATE_PASSES && is_running; i++) {
 		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
 		extent_enable(&object->extent);
@@ -847,4 +1122,243 @@ uint8_t perf_object_generation(const struct perf_object *object)
 const struct event_source *perf_object_sources(const struct perf_object *object)
 {
 	return object->sources;
+}
+
+/*
+ * ---- what is covered ----
+ *
+ * What of the scope is covered now. A thread that came later has its creator's events, unless the
+ * program was replaced by another, which ends all threads but its first and takes the events from
+ * that. The kernel says nothing of it: the registers stay accounted as long as we have the
+ * descriptors. So look whether it is still the program that it was.
+ */
+
+/* Events that were opened together, sorted by thread or CPU. */
+struct group {
+	pid_t tid;
+	int cpu;
+	int is_there;
+};
+
+struct groups {
+	struct group *all;
+	unsigned int count;
+	int is_replaced; /* the program */
+};
+
+static int by_place(const void *a, const void *b)
+{
+	const struct group *left = a, *right = b;
+
+	if (left->tid != right->tid)
+		return (left->tid > right->tid) - (left->tid < right->tid);
+	return (left->cpu > right->cpu) - (left->cpu < right->cpu);
+}
+
+static int groups_read(struct groups *groups, const struct perf_object *object)
+{
+	const struct extent *extent = &object->extent;
+	unsigned int kept = 0;
+
+	*groups = (struct groups){ .all = calloc(extent->count + 1, sizeof(*groups->all)) };
+	if (!groups->all)
+		return -ENOMEM;
+	for (size_t i = 0; i < extent->count; i++)
+		groups->all[i] = (struct group){
+			.tid = extent->opened[i].tid,
+			.cpu = extent->opened[i].tid > 0 ? -1 : extent->opened[i].cpu,
+		};
+	qsort(groups->all, extent->count, sizeof(*groups->all), by_place);
+	for (size_t i = 0; i < extent->count; i++)
+		if (!kept || by_place(&groups->all[i], &groups->all[kept - 1]))
+			groups->all[kept++] = groups->all[i];
+	groups->count = kept;
+	return 0;
+}
+
+static struct group *group_find(const struct groups *groups, pid_t tid, int cpu)
+{
+	struct group key = { .tid = tid, .cpu = cpu };
+
+	return groups->count ? bsearch(&key, groups->all, groups->count, sizeof(key), by_place)
+			     : NULL;
+}
+
+static int missing_add(struct event_coverage *coverage, pid_t tid, int cpu, int error)
+{
+	size_t room = coverage->missing_room;
+
+	if (array_grow(&coverage->missing, &room, coverage->missing_count + 1,
+		       sizeof(*coverage->missing)))
+		return -ENOMEM;
+	coverage->missing_room = (unsigned int)room;
+	coverage->missing[coverage->missing_count++] = (struct event_missing){
+		.tid = tid,
+		.cpu = cpu,
+		.error = error,
+	};
+	return 0;
+}
+
+/* A thread that is there now. */
+static int thread_cover(struct event_coverage *coverage, const struct perf_object *object,
+			const struct groups *groups, pid_t tid)
+{
+	struct group *group = group_find(groups, tid, -1);
+	char state = target_thread_state(object->request.pid, tid);
+
+	if (!state || state == 'Z' || state == 'X') /* a leader that has ended before the others */
+		return 0;
+	coverage->wanted++;
+	if (object->state != EVENT_ARMED)
+		return 0;
+	if (group)
+		group->is_there = 1;
+	if (groups->is_replaced)
+		return missing_add(coverage, tid, -1, -WM_E_EVENT_EXEC);
+	if (group)
+		coverage->opened++;
+	else
+		coverage->inherited++;
+	return 0;
+}
+
+static int threads_cover(struct event_coverage *coverage, const struct perf_object *object,
+			 struct groups *groups)
+{
+	pid_t one = object->request.pid, *tids = NULL;
+	uint64_t now;
+	int count = 1, err = 0;
+
+	if (object->request.scope == EVENT_PROCESS)
+		count = target_threads(object->request.pid, &tids);
+	else if (!target_thread_state(one, one) && target_status_number(one, "Tgid") < 0)
+		count = -ESRCH;
+	if (count < 0)
+		err = count == -ESRCH ? -WM_E_GONE : count;
+	now = program_id(object->request.pid);
+	groups->is_replaced = object->state == EVENT_ARMED && now && now != object->program;
+	for (int i = 0; i < count && !err; i++)
+		err = thread_cover(coverage, object, groups, tids ? tids[i] : one);
+	free(tids);
+	return err;
+}
+
+/* A CPU that is online. */
+static int cpu_cover(struct event_coverage *coverage, const struct perf_object *object,
+		     const struct groups *groups, int cpu)
+{
+	const struct place *place = extent_place(&object->extent, cpu);
+	struct group *group = group_find(groups, -1, cpu);
+	uint64_t enabled_ns;
+
+	if (!place && object->request.scope != EVENT_SYSTEM)
+		return 0;
+	coverage->wanted++;
+	if (object->state != EVENT_ARMED)
+		return 0;
+	if (group && place && extent_place_lives(&object->extent, cpu, &enabled_ns)) {
+		coverage->opened++;
+		return 0;
+	}
+	if (place && place->error && place->error != -ENODEV)
+		return missing_add(coverage, -1, cpu, place->error);
+	return missing_add(coverage, -1, cpu,
+			   place ? -WM_E_EVENT_CPU_BACK : -WM_E_EVENT_CAME_LATER);
+}
+
+static int cpus_cover(struct event_coverage *coverage, const struct perf_object *object,
+		      struct groups *groups)
+{
+	size_t count;
+	unsigned int *cpus;
+	int err = cpus_online(&cpus, &count);
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < count && !err; i++)
+		err = cpu_cover(coverage, object, groups, (int)cpus[i]);
+	for (size_t i = 0; i < object->extent.place_count && !err; i++) {
+		int cpu = object->extent.places[i].cpu;
+
+		if (object->state != EVENT_ARMED || cpus_has(cpus, count, (unsigned int)cpu))
+			continue;
+		coverage->wanted++;
+		err = missing_add(coverage, -1, cpu, -ENODEV);
+	}
+	free(cpus);
+	return err;
+}
+
+/* Rings are of the CPUs that were there; threads on others are not seen. */
+static int rings_cover(struct event_coverage *coverage, const struct perf_object *object)
+{
+	size_t count;
+	unsigned int *cpus;
+	int err;
+
+	if (!object->rings.count || object->state != EVENT_ARMED)
+		return 0;
+	err = cpus_online(&cpus, &count);
+	for (size_t i = 0; i < count && !err; i++) {
+		const struct place *place = extent_place(&object->extent, (int)cpus[i]);
+		int why = place ? place->error : 0;
+
+		if (!rings_has(&object->rings, cpus[i]))
+			err = missing_add(coverage, -1, (int)cpus[i],
+					  why && why != -ENODEV ? why : -WM_E_EVENT_CAME_LATER);
+	}
+	free(cpus);
+	return err;
+}
+
+unsigned int perf_object_starved(const struct perf_object *object, unsigned int source)
+{
+	unsigned int starved = 0;
+
+	for (size_t i = 0; i < object->extent.count; i++) {
+		const struct instance *instance = &object->extent.opened[i];
+		struct instance_count count;
+
+		/* one for each CPU of a thread's runs on one at a time */
+		if (instance->source != source || (instance->tid > 0 && instance->cpu >= 0))
+			continue;
+		if (!instance_read(instance, &count))
+			starved += count.third < count.enabled_ns;
+	}
+	return starved;
+}
+
+int perf_object_coverage(struct perf_object *object, struct event_coverage *coverage)
+{
+	struct groups groups;
+	int err = groups_read(&groups, object);
+
+	*coverage = (struct event_coverage){
+		.was_stopped = object->was_stopped,
+		.sees_kernel = (object->request.flags & EVENT_KERNEL) != 0,
+	};
+	if (err)
+		return err;
+	if (perf_object_is_threads(object))
+		err = threads_cover(coverage, object, &groups);
+	if (!err && perf_object_is_threads(object))
+		err = rings_cover(coverage, object);
+	else if (!err)
+		err = cpus_cover(coverage, object, &groups);
+	for (unsigned int i = 0; i < object->request.source_count; i++)
+		coverage->starved += perf_object_starved(object, i);
+	for (unsigned int i = 0; i < groups.count && perf_object_is_threads(object); i++)
+		coverage->ended += !groups.all[i].is_there;
+	free(groups.all);
+	if (err)
+		perf_coverage_release(coverage);
+	return err;
+}
+
+void perf_coverage_release(struct event_coverage *coverage)
+{
+	free(coverage->missing);
+	coverage->missing = NULL;
+	coverage->missing_count = coverage->missing_room = 0;
 }

@@ -29,6 +29,7 @@
 
 #include "record/perf/extent.h"
 #include "record/perf/kernel_event.h"
+#include "record/perf/rings.h"
 #include "target/process/target.h"
 
 #include <stddef.h>
@@ -278,5 +279,53 @@ uint64_t perf_object_lost(const struct perf_object *object);
 uint64_t perf_object_forks(const struct perf_object *object);
 uint64_t perf_object_stray(const struct perf_object *object);
 uint64_t perf_object_stray_of(const struct perf_object *object, unsigned int source);
+
+/* ---- what it is made of: for object.c, refused.c and tests ---- */
+
+#define EVENT_WHAT_BYTES 128
+
+struct perf_object {
+	struct event_request request; /* its arrays are ours */
+	struct event_source sources[EVENT_SOURCES_MAX];
+	char what[EVENT_SOURCES_MAX][EVENT_WHAT_BYTES];
+	enum event_state state;
+	uint8_t generation;
+	uint8_t was_stopped;
+	uint8_t is_exchanged;
+	uint64_t armed_ns, disarmed_ns;
+	uint64_t program; /* program_id() when it was armed */
+
+	struct extent extent;
+	uint64_t hits[EVENT_SOURCES_MAX]; /* of events that are closed */
+	uint64_t strays[EVENT_SOURCES_MAX];
+	uint64_t taken, stray, forks; /* hits, handed over and dropped; processes that started */
+	struct rings rings;
+
+	uint64_t *claims; /* NULL: none */
+	size_t claim_count, claim_sources;
+	unsigned int *claim_cpus; /* whose registers these are; NULL: threads' */
+
+	struct instance refused; /* that there was no register for */
+	uint64_t refused_taken;	 /* registers taken there in all; 0: not known */
+};
+
+/* What an error of instance_open() means, with words: the error to be returned. */
+int perf_object_refused(struct perf_object *object, const struct instance *instance, int error,
+			struct detail detail);
+
+/* What arming needs beside registers, as far as it is known before. */
+struct event_needs {
+	size_t descriptors, rings;
+	uint32_t ring_bytes; /* of each; 0: as large as may be */
+};
+
+/*
+ * The ledger's rows for what is about to be opened; those of one CPU more, unless it has them, held
+ * at once; for other sources. Without a ledger these do nothing. 0, -ENOMEM; claims_write() also
+ * -WM_E_LIMIT with words (target/claim/limits.h).
+ */
+int claims_write(struct perf_object *object, const struct event_needs *needs, struct detail detail);
+int claims_add(struct perf_object *object, unsigned int cpu);
+void claims_change(struct perf_object *object);
 
 #endif

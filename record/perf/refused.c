@@ -4,7 +4,7 @@
  * up.
  */
 #include "base/number_file.h"
-#include "record/perf/object_own.h"
+#include "record/perf/object.h"
 #include "record/perf/refused.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/perf/object_own.h"
+#include "record/perf/object.h"
 #include "record/watch/follow_serve.h"
 #include "record/watch/watching_own.h"
 #include "target/process/ticks.h"

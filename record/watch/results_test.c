@@ -2,7 +2,7 @@
 /* A target's claims of its hits, compared with the kernel's count. */
 #include "record/watch/watches.h"
 
-#include "record/perf/object_own.h"
+#include "record/perf/object.h"
 #include "record/spec/spec.h"
 #include "record/watch/watching_own.h"
 #include "trace/testing/packets.h"
