@@ -2,15 +2,15 @@
 /*
  * waymark coverage: which lines, branches and functions ran, out of trails, as lcov has it.
  */
-#include "cli/coverage.h"
-
 #include "base/array.h"
+#include "base/out.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/lines_gather.h"
 #include "cli/output.h"
 #include "cli/source_text.h"
 #include "cli/trail_lost.h"
+#include "read/rows/render.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -39,23 +39,39 @@ struct coverage_options {
 	uint32_t tid, pid; /* 0: all */
 };
 
-static const char usage[] =
-	"Usage: waymark coverage [OPTION]... DIR...\n"
-	"Tell which lines, branches and functions ran in the trails of all these traces, in lcov's\n"
-	"format: of all sources that are here and have code in a module that ran.\n"
-	"\n"
-	"  -o, --output FILE   into FILE, not to stdout\n"
-	"  --include GLOB      only sources whose path matches; may be given again\n"
-	"  --exclude GLOB      not those; may be given again\n"
-	"  --tid T             only this thread\n"
-	"  --pid P             only this process\n"
-	"  --all               also sources that are not here, and the compiler's own headers\n"
-	"  --module GLOB       only code of these programs and libraries\n"
-	"  --summary           print a table; the lcov file only with -o\n"
-	"  --json              the table as one JSON object\n" TRAIL_BOUNDS_HELP
-	"  --source-dir DIR    the source's files lie below DIR\n"
-	"  --root DIR          find the program's files below DIR, as they were on another machine\n"
-	"  -h, --help          this\n";
+/* How many there are, and how many of them ran. */
+struct coverage_part {
+	uint64_t total, hit;
+};
+
+struct coverage_source {
+	const struct lines_source *source;
+	char *path; /* its path here, or the path in the debug information */
+	struct coverage_part lines, branches, functions; /* a conditional jump is two branches */
+};
+
+struct coverage {
+	struct coverage_source *sources;
+	size_t count, room;
+};
+
+static const char usage
+	[] = "Usage: waymark coverage [OPTION]... DIR...\n"
+	     "Tell which lines, branches and functions ran in the trails of all these traces, in\n"
+	     "lcov's format: of all sources that are here and have code in a module that ran.\n"
+	     "\n"
+	     "  -o, --output FILE   into FILE, not to stdout\n"
+	     "  --include GLOB      only sources whose path matches; may be given again\n"
+	     "  --exclude GLOB      not those; may be given again\n"
+	     "  --tid T             only this thread\n"
+	     "  --pid P             only this process\n"
+	     "  --all               also sources that are not here, and the compiler's headers\n"
+	     "  --module GLOB       only code of these programs and libraries\n"
+	     "  --summary           print a table; the lcov file only with -o\n"
+	     "  --json              the table as one JSON object\n" TRAIL_BOUNDS_HELP
+	     "  --source-dir DIR    the source's files lie below DIR\n"
+	     "  --root DIR          find the program's files below DIR, as on another machine\n"
+	     "  -h, --help          this\n";
 
 static int glob_add(void *options, const struct command_option *option, const char *text,
 		    const char *name)
@@ -85,7 +101,7 @@ static const struct command_option table[] = {
 	{ .name = NULL },
 };
 
-static const struct command_line line = { "coverage", usage, table, 0 };
+static const struct command_line command = { "coverage", usage, table, 0 };
 
 /* -1 to continue, else the exit status. */
 static int read_options(struct coverage_options *options, int argc, char **argv)
@@ -93,7 +109,7 @@ static int read_options(struct coverage_options *options, int argc, char **argv)
 	int status;
 
 	*options = (struct coverage_options){ .lines.all_branches = 1 };
-	status = command_line_read(&line, argc, argv, options);
+	status = command_line_read(&command, argc, argv, options);
 	if (status >= 0)
 		return status;
 	options->tracefile = options->output != NULL;
@@ -177,6 +193,26 @@ static int is_of_compiler(const char *path)
 	return 0;
 }
 
+/* Sum up a source's lines, jumps and functions. */
+static void source_sum(struct coverage_source *of)
+{
+	const struct lines_source *source = of->source;
+
+	for (size_t i = 0; i < source->line_count; i++) {
+		const struct lines_line *line = &source->lines[i];
+
+		of->lines.total++;
+		of->lines.hit += line->ran != 0;
+		for (uint32_t j = 0; j < line->branch_count; j++) {
+			of->branches.total += 2;
+			of->branches.hit += !!line->branches[j].taken + !!line->branches[j].fell;
+		}
+	}
+	of->functions.total = source->function_count;
+	for (size_t i = 0; i < source->function_count; i++)
+		of->functions.hit += source->functions[i].ran != 0;
+}
+
 static int source_add(struct coverage *coverage, const struct coverage_options *options,
 		      const struct lines_source *source)
 {
@@ -203,9 +239,184 @@ static int source_add(struct coverage *coverage, const struct coverage_options *
 		return -ENOMEM;
 	if (!stat(found, &about))
 		source_complain_changed(found, about.st_mtime, source->built_s);
-	coverage_sum(to);
+	source_sum(to);
 	coverage->count++;
 	return 0;
+}
+
+/* ---- lcov's tracefile: geninfo(1) ---- */
+
+static void put_number(struct out *out, const char *key, uint64_t value)
+{
+	out_text(out, key, strlen(key));
+	out_u64(out, value);
+	out_char(out, '\n');
+}
+
+/* A name ends where its line does. */
+static void put_name(struct out *out, const char *name)
+{
+	for (; *name; name++)
+		out_char(out, (unsigned char)*name < ' ' ? '?' : *name);
+	out_char(out, '\n');
+}
+
+static void put_function(struct out *out, const char *key, uint64_t value, const char *name)
+{
+	out_text(out, key, strlen(key));
+	out_u64(out, value);
+	out_char(out, ',');
+	put_name(out, name);
+}
+
+static void put_functions(struct out *out, const struct coverage_source *of)
+{
+	const struct lines_function *functions = of->source->functions;
+	size_t count = of->source->function_count;
+
+	for (size_t i = 0; i < count; i++)
+		put_function(out, "FN:", functions[i].line, functions[i].name);
+	for (size_t i = 0; i < count; i++)
+		put_function(out, "FNDA:", functions[i].ran, functions[i].name);
+	put_number(out, "FNF:", of->functions.total);
+	put_number(out, "FNH:", of->functions.hit);
+}
+
+/* "-" is for a branch whose condition never came about. */
+static void put_branch(struct out *out, uint32_t line, uint32_t jump, int way, uint64_t ran,
+		       uint64_t count)
+{
+	out_literal(out, "BRDA:");
+	out_u64(out, line);
+	out_char(out, ',');
+	out_u64(out, jump);
+	out_char(out, ',');
+	out_u64(out, (uint64_t)way);
+	out_char(out, ',');
+	if (ran)
+		out_u64(out, count);
+	else
+		out_char(out, '-');
+	out_char(out, '\n');
+}
+
+static void put_lcov(struct out *out, const struct coverage_source *of)
+{
+	const struct lines_source *source = of->source;
+
+	out_literal(out, "TN:\nSF:");
+	put_name(out, of->path);
+	put_functions(out, of);
+	for (size_t i = 0; i < source->line_count; i++) {
+		const struct lines_line *line = &source->lines[i];
+
+		for (uint32_t j = 0; j < line->branch_count; j++) {
+			const struct lines_branch *branch = &line->branches[j];
+
+			put_branch(out, line->number, j, 0, branch->ran, branch->taken);
+			put_branch(out, line->number, j, 1, branch->ran, branch->fell);
+		}
+	}
+	put_number(out, "BRF:", of->branches.total);
+	put_number(out, "BRH:", of->branches.hit);
+	for (size_t i = 0; i < source->line_count; i++) {
+		out_literal(out, "DA:");
+		out_u64(out, source->lines[i].number);
+		out_char(out, ',');
+		out_u64(out, source->lines[i].ran);
+		out_char(out, '\n');
+	}
+	put_number(out, "LF:", of->lines.total);
+	put_number(out, "LH:", of->lines.hit);
+	out_literal(out, "end_of_record\n");
+}
+
+/* ---- a table ---- */
+
+static void add(struct coverage_part *to, const struct coverage_part *part)
+{
+	to->total += part->total;
+	to->hit += part->hit;
+}
+
+static double percent(const struct coverage_part *part)
+{
+	return part->total ? 100.0 * (double)part->hit / (double)part->total : 0;
+}
+
+/* 100% is all, and 0% none. */
+static double percent_shown(const struct coverage_part *part)
+{
+	double shown = percent(part);
+
+	if (part->hit < part->total && shown > 99.9)
+		return 99.9;
+	return part->hit && shown < 0.1 ? 0.1 : shown;
+}
+
+#define PART(name)                                                                                 \
+	{ name, ROW_U64, ROW_COUNT, 0, "there are; a conditional jump is two branches" },          \
+		{ name "_hit", ROW_U64, ROW_COUNT, 0, "that ran" },                                \
+	{                                                                                          \
+		name, ROW_DOUBLE, ROW_SHARE, 0, "null: there are none"                             \
+	}
+
+static const struct row_column source_columns[] = {
+	PART("lines"),
+	PART("branches"),
+	PART("functions"),
+	{ "source", ROW_TEXT, ROW_PLAIN, 0, "the file" },
+	{ "optimized", ROW_BOOL, ROW_PLAIN, ROW_QUIET, "so lines that ran may count as never run" },
+};
+static ROW_TABLE(source_table, "source", "Which of a source's lines, branches and functions ran.",
+		 source_columns);
+static ROW_TABLE(coverage_all_table, "all", "The sum of all sources.", source_columns);
+
+static void put_row(struct rows *rows, const struct coverage_source *source, const char *name)
+{
+	const struct coverage_part *parts[] = { &source->lines, &source->branches,
+						&source->functions };
+	struct row_value row[11], *to = row;
+
+	for (int i = 0; i < 3; i++) {
+		const struct coverage_part *part = parts[i];
+		int is_text = rows->format == ROWS_TEXT;
+
+		*to++ = row_u64(part->total);
+		*to++ = row_u64(part->hit);
+		*to++ = !part->total ? row_null()
+				     : row_double(is_text ? percent_shown(part) : percent(part));
+	}
+	*to++ = row_text(name);
+	*to++ = row_bool(source->source && source->source->is_optimized);
+	rows_put(rows, row);
+}
+
+/* A table; or one JSON object. 0 or a negative error of writing. */
+static int put_table(struct out *out, const struct coverage *coverage, int json)
+{
+	struct coverage_source sum = { 0 };
+	struct rows rows;
+	char all[64];
+
+	rows_begin(&rows, out, json ? ROWS_JSON : ROWS_TEXT);
+	rows_open(&rows, &source_table, NULL);
+	for (size_t i = 0; i < coverage->count && !out->error; i++) {
+		const struct coverage_source *source = &coverage->sources[i];
+
+		put_row(&rows, source, source->path);
+		add(&sum.lines, &source->lines);
+		add(&sum.branches, &source->branches);
+		add(&sum.functions, &source->functions);
+	}
+	if (json) {
+		rows_close(&rows);
+		rows_open(&rows, &coverage_all_table, NULL);
+	}
+	snprintf(all, sizeof(all), "all %zu", coverage->count);
+	put_row(&rows, &sum, all);
+	rows_close(&rows);
+	return rows_end(&rows);
 }
 
 /* ---- writing ---- */
@@ -218,7 +429,8 @@ static int write_lcov(struct out *out, const char *path, const struct coverage *
 	if (err)
 		return complain(err, "%s", path);
 	out_init(out, output.fd);
-	coverage_put_lcov(out, coverage);
+	for (size_t i = 0; i < coverage->count && !out->error; i++)
+		put_lcov(out, &coverage->sources[i]);
 	err = out_flush(out);
 	closed = path ? output_close(&output, err != 0) : 0;
 	err = err ? err : closed;
@@ -235,8 +447,7 @@ static int print(const struct coverage_options *options, const struct coverage *
 	if (!is_told)
 		return status;
 	out_init(&out, STDOUT_FILENO);
-	return coverage_print(&out, coverage, options->json) ? complain(out.error, "stdout")
-							     : status;
+	return put_table(&out, coverage, options->json) ? complain(out.error, "stdout") : status;
 }
 
 /* Which sources these are: --summary and --json mark them. */
