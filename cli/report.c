@@ -17,8 +17,8 @@
 
 static const char usage[] =
 	"Usage: waymark report [OPTION] DIR\n"
-	"Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans took, and\n"
-	"where threads were when samples were taken.\n"
+	"Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans\n"
+	"took, and where threads were when samples were taken.\n"
 	"\n"
 	"Only the samples (record -e sample:cpu-clock/callchain/):\n"
 	"  --functions which functions they are in, and which called these\n"
@@ -34,8 +34,8 @@ static const char usage[] =
 	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
 	"  --json      as one JSON object\n"
 	"  --csv       as CSV, one table after another\n"
-	"  --repair    first cut torn packets off, so that every CTF reader can read the trace; what is\n"
-	"              cut off is kept in hidden files beside the streams\n"
+	"  --repair    first cut torn packets off, so that every CTF reader can read the trace;\n"
+	"              what is cut off is kept in hidden files beside the streams\n"
 	"  -h, --help  this\n"
 	"\n"
 	"Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";

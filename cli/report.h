@@ -6,10 +6,32 @@
 #define CLI_REPORT_H
 
 #include "cli/report_samples.h"
-#include "cli/report_threads.h"
-#include "cli/report_trails.h"
 #include "cli/report_watches.h"
 #include "read/pass/summary.h"
+#include "read/pass/thread_names.h"
+#include "read/states/switches.h"
+#include "trace/process_numbers.h"
+
+/* What of the trails is there and what is not. */
+struct report_trails {
+	uint64_t threads;      /* that have a trail, or had one */
+	uint64_t blocks;       /* that ran, as far as they are there */
+	uint64_t places, lost; /* where blocks are missing; how many, that are known of */
+	uint64_t unrecorded;   /* places where code ran unrecorded */
+	uint64_t cut;	       /* threads whose recording was cut off */
+	uint64_t damaged;      /* threads whose trail is damaged, or gone */
+};
+
+/* What the threads did with their time: where switches were recorded. */
+struct report_threads {
+	const struct thread_record **all; /* those recorded, what ran longest first */
+	size_t count;			  /* 0: no switches were recorded */
+	struct switches switches;
+	const struct trace_reader *reader;
+	struct thread_names names;
+	struct process_numbers numbers;
+	struct watch_wheres *wheres; /* the report's */
+};
 
 /* All that a report prints. */
 struct report {
@@ -24,22 +46,20 @@ struct report {
 	struct report_samples samples;
 };
 
-/* The tables of a report, for the manual. */
-
-void report_print(const struct report *report, struct rows *rows);
+/* All zero where it has none. Damage that is found is the reader's. 0 or -errno. */
+int report_trails(struct report_trails *sum, struct trace_reader *reader);
 
 /*
- * The rows of a span's histogram, in nanoseconds: bounds at 1, 2 and 5 of each power of ten where
- * that gives no more than REPORT_ROWS_FINE rows, else at the powers alone. Returns their number.
+ * Begin to observe a pass over the trace of which `summary` was made; without switches there is
+ * nothing to observe. 0 or an error. Release also after an error.
  */
-#define REPORT_ROWS_FINE 12
-#define REPORT_ROWS_MAX 24
-struct report_row {
-	uint64_t low_ns, high_ns, count;
-};
-int report_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX]);
+int report_threads(struct report_threads *threads, struct trace_reader *reader,
+		   const struct summary *summary, struct watch_wheres *wheres);
 
-/* Ticks of a span's clock in nanoseconds. */
-double report_ns(const struct summary_span *span, uint64_t ticks);
+/* The pass is over. 0 or -ENOMEM. */
+int report_threads_finish(struct report_threads *threads);
+void report_threads_release(struct report_threads *threads);
+
+void report_print(const struct report *report, struct rows *rows);
 
 #endif

@@ -2,16 +2,30 @@
 #include "cli/report.h"
 
 #include "abi/cost.h"
+#include "base/name_match.h"
+#include "cli/trail_lost.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BAR_WIDTH 40
 #define ROWS_SHOWN 20 /* of a table without an option for it */
+#define THREADS_SHOWN 20
 
 /* ---- a span's histogram ---- */
 
-double report_ns(const struct summary_span *span, uint64_t ticks)
+#define ROWS_FINE 12
+#define ROWS_MAX 24
+
+/* A row of a span's histogram. */
+struct histogram_row {
+	uint64_t low_ns, high_ns, count;
+};
+
+/* Ticks of a span's clock in nanoseconds. */
+static double span_ns_of(const struct summary_span *span, uint64_t ticks)
 {
 	return (double)ticks * 1e9 / (double)span->ticks_hz;
 }
@@ -28,11 +42,12 @@ static uint64_t next_bound(uint64_t bound, int coarse)
 	return bound / power >= 2 ? power * 5 : power * 2;
 }
 
-static int fill_rows(const struct summary_span *span, struct report_row *rows, int room, int coarse)
+static int fill_rows(const struct summary_span *span, struct histogram_row *rows, int room,
+		     int coarse)
 {
 	double per_ns = (double)span->ticks_hz / 1e9;
-	uint64_t min = (uint64_t)report_ns(span, span->times->min);
-	uint64_t max = (uint64_t)report_ns(span, span->times->max);
+	uint64_t min = (uint64_t)span_ns_of(span, span->times->min);
+	uint64_t max = (uint64_t)span_ns_of(span, span->times->max);
 	uint64_t low = 1, high, low_ticks = 0;
 	int count = 0;
 
@@ -47,22 +62,26 @@ static int fill_rows(const struct summary_span *span, struct report_row *rows, i
 		high = next_bound(low, coarse);
 		last = high > max;
 		high_ticks = last ? UINT64_MAX : (uint64_t)((double)high * per_ns);
-		rows[count++] = (struct report_row){ low == 1 ? 0 : low, high,
-						     histogram_between(span->times, low_ticks,
-								       high_ticks) };
+		rows[count++] = (struct histogram_row){ low == 1 ? 0 : low, high,
+							histogram_between(span->times, low_ticks,
+									  high_ticks) };
 		low_ticks = high_ticks;
 	}
 	return count;
 }
 
-int report_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX])
+/*
+ * The rows of a span's histogram: bounds at 1, 2 and 5 of each power of ten where that gives no
+ * more than ROWS_FINE rows, else at the powers alone. Returns their number.
+ */
+static int histogram_rows(const struct summary_span *span, struct histogram_row rows[ROWS_MAX])
 {
 	int count;
 
 	if (!span->times->count)
 		return 0;
-	count = fill_rows(span, rows, REPORT_ROWS_FINE, 0);
-	return count ? count : fill_rows(span, rows, REPORT_ROWS_MAX, 1);
+	count = fill_rows(span, rows, ROWS_FINE, 0);
+	return count ? count : fill_rows(span, rows, ROWS_MAX, 1);
 }
 
 /* ---- the trace ---- */
@@ -154,7 +173,8 @@ static const struct row_column event_columns[] = {
 	{ "name", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT, of a marker or a probe" },
 	{ "count", ROW_U64, ROW_COUNT, 0, "how often it was recorded" },
 	{ "per_second", ROW_DOUBLE, ROW_PLAIN, 0,
-	  "over the whole recording; of a flight recorder over the time that the kept events cover" },
+	  "over the whole recording; of a flight recorder over the time that the kept events "
+	  "cover" },
 	{ "share", ROW_DOUBLE, ROW_SHARE, 0, "of all events" },
 	{ "threads", ROW_U64, ROW_COUNT, 0, "that recorded it, or that it is about" },
 	{ "processes", ROW_U64, ROW_COUNT, ROW_DETAIL, "likewise" },
@@ -271,10 +291,10 @@ static void note_unwritten(struct rows *rows, const struct trace_reader *reader)
 {
 	if (!reader->write_error)
 		return;
-	rows_note(
-		rows,
-		"Losses       not all could be written: %s; names of unrecorded programs may be missing too",
-		strerror(reader->write_error));
+	rows_note(rows,
+		  "Losses       not all could be written: %s; names of unrecorded programs may be "
+		  "missing too",
+		  strerror(reader->write_error));
 	if (reader->unwritten_blocks)
 		rows_note(rows, "             %llu blocks of trails were not written",
 			  (unsigned long long)reader->unwritten_blocks);
@@ -314,21 +334,23 @@ static void note_losses(struct rows *rows, const struct trace_reader *reader,
 				(double)(summary->discarded + summary->total + !summary->discarded),
 			(unsigned long long)summary->missing_packets);
 	if (is_open(reader) && in_memory[0])
-		rows_note(
-			rows,
-			"             the recorder was killed: its %s were in memory alone, and are missing",
-			in_memory);
+		rows_note(rows,
+			  "             the recorder was killed: its %s were in memory alone, and "
+			  "are missing",
+			  in_memory);
 	if (is_open(reader) && strcmp(in_memory, "events"))
 		rows_note(
 			rows,
-			"             the recorder was killed: its last 100 ms may be missing, and what was lost until then");
+			"             the recorder was killed: its last 100 ms may be missing, and "
+			"what was lost until then");
 	if (!reader->is_indexed && !reader->live)
 		rows_note(rows,
 			  "             the trace has no index (.index): packets may be missing");
 	if (is_impossible(reader, summary))
 		rows_note(
 			rows,
-			"             no machine produces so many events in this time: a process has changed its counts");
+			"             no machine produces so many events in this time: a process has "
+			"changed its counts");
 	note_unwritten(rows, reader);
 	for (size_t i = 0; i < summary->kernel.count; i++)
 		if (kernel_count_is_scaled(&summary->kernel.counts[i]))
@@ -472,6 +494,356 @@ static void damage_rows(struct rows *rows, const struct trace_reader *reader)
 	rows_close(rows);
 }
 
+/* ---- trails ---- */
+
+static void trail_add(struct report_trails *sum, const struct trace_reader *reader,
+		      const struct trail_path *path)
+{
+	static const struct trail_bound none;
+	struct trail_range range;
+	struct trail_lost lost;
+
+	trail_range_init(&range, reader, path, &none, &none);
+	trail_lost_count(&lost, reader, &range);
+	sum->threads++;
+	sum->blocks += path->blocks;
+	sum->places += lost.places;
+	sum->lost += lost.blocks;
+	sum->unrecorded += lost.unrecorded;
+	sum->cut += (uint64_t)lost.is_cut;
+	sum->damaged += path->damage != NULL;
+}
+
+int report_trails(struct report_trails *sum, struct trace_reader *reader)
+{
+	struct trails trails;
+	int err = trails_read(&trails, reader);
+
+	*sum = (struct report_trails){ 0 };
+	for (size_t i = 0; i < trails.path_count && !err; i++)
+		trail_add(sum, reader, &trails.paths[i]);
+	for (size_t i = 0; i < trails.threads.count && !err; i++) {
+		const struct trail_thread_entry *threads = &trails.threads.all[i];
+		int is_gone = trail_lost_is_gone(reader, threads);
+
+		/* the recorder has counted these itself, as unwritten */
+		if (reader->write_error && is_gone)
+			continue;
+		sum->threads += threads->is_missing != 0;
+		sum->cut += (uint64_t)is_gone;
+		sum->damaged += threads->is_missing && !is_gone && !reader->live;
+	}
+	trails_release(&trails, reader);
+	return err;
+}
+
+static const struct row_column trail_columns[] = {
+	{ "threads", ROW_U64, ROW_COUNT, 0, "that have a trail, or had one" },
+	{ "blocks", ROW_U64, ROW_COUNT, 0, "that ran, as far as they are there" },
+	{ "lost_places", ROW_U64, ROW_COUNT, ROW_QUIET, "where blocks are missing" },
+	{ "lost_blocks", ROW_U64, ROW_COUNT, ROW_QUIET, "how many, that are known of" },
+	{ "unrecorded_places", ROW_U64, ROW_COUNT, ROW_QUIET, "where code ran unrecorded" },
+	{ "cut_threads", ROW_U64, ROW_COUNT, ROW_QUIET, "whose recording was cut off" },
+	{ "damaged_threads", ROW_U64, ROW_COUNT, ROW_QUIET, "whose trail is damaged, or gone" },
+};
+static ROW_TABLE(report_trail_table, "trail", "The trails of all threads together.", trail_columns);
+
+static void trail_rows(const struct report_trails *sum, struct rows *rows)
+{
+	if (!sum->threads)
+		return;
+	rows_open(rows, &report_trail_table, &(struct rows_layout){ .title = "Trails" });
+	ROWS_PUT(rows, trail_columns, row_u64(sum->threads), row_u64(sum->blocks),
+		 row_u64(sum->places), row_u64(sum->lost), row_u64(sum->unrecorded),
+		 row_u64(sum->cut), row_u64(sum->damaged));
+	rows_close(rows);
+}
+
+/* ---- threads ---- */
+
+/* Columns of a row with times by state, and their values, of enum thread_time. */
+#define TIME_COLUMNS                                                                               \
+	{ "running", ROW_U64, ROW_NS, 0, "on a CPU" },                                             \
+		{ "runnable", ROW_U64, ROW_NS, 0, "ready to run, without a CPU" },                 \
+		{ "asleep", ROW_U64, ROW_NS, 0, "it waited" },                                     \
+		{ "waiting", ROW_U64, ROW_NS, ROW_QUIET,                                           \
+		  "asleep, then perhaps runnable: not all wakes are recorded" },                   \
+	{                                                                                          \
+		"unknown", ROW_U64, ROW_NS, ROW_QUIET, "events of its CPU are missing"             \
+	}
+
+#define TIME_VALUES(is_known, ns)                                                                  \
+	(is_known) ? row_u64((ns)[THREAD_TIME_RUNNING]) : row_null(),                              \
+		(is_known) ? row_u64((ns)[THREAD_TIME_RUNNABLE]) : row_null(),                     \
+		(is_known) ? row_u64((ns)[THREAD_TIME_ASLEEP]) : row_null(),                       \
+		(is_known) ? row_u64((ns)[THREAD_TIME_WAITING]) : row_null(),                      \
+		(is_known) ? row_u64((ns)[THREAD_TIME_UNKNOWN]) : row_null()
+
+static int by_running(const void *left, const void *right)
+{
+	const struct thread_record *a = *(const struct thread_record *const *)left;
+	const struct thread_record *b = *(const struct thread_record *const *)right;
+	uint64_t one = a->ns[THREAD_TIME_RUNNING], other = b->ns[THREAD_TIME_RUNNING];
+
+	if (one != other)
+		return one > other ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	return (a->begin_ns > b->begin_ns) - (a->begin_ns < b->begin_ns);
+}
+
+int report_threads(struct report_threads *threads, struct trace_reader *reader,
+		   const struct summary *summary, struct watch_wheres *wheres)
+{
+	int err;
+
+	*threads = (struct report_threads){ .reader = reader, .wheres = wheres };
+	if (!switches_has(reader))
+		return 0;
+	err = thread_names_read(&threads->names, reader);
+	if (!err)
+		err = process_numbers_make(&threads->numbers, reader);
+	return err ? err : switches_open(&threads->switches, reader, summary);
+}
+
+int report_threads_finish(struct report_threads *threads)
+{
+	const struct thread_states *states = &threads->switches.states;
+	int err = switches_finish(&threads->switches);
+
+	threads->all = err ? NULL : calloc(states->count + 1, sizeof(*threads->all));
+	if (!threads->all)
+		return err ? err : -ENOMEM;
+	for (size_t i = 0; i < states->count; i++)
+		if (states->threads[i].is_recorded)
+			threads->all[threads->count++] = &states->threads[i];
+	if (threads->count)
+		qsort(threads->all, threads->count, sizeof(*threads->all), by_running);
+	return 0;
+}
+
+void report_threads_release(struct report_threads *threads)
+{
+	free(threads->all);
+	process_numbers_release(&threads->numbers);
+	thread_names_release(&threads->names);
+	switches_release(&threads->switches);
+}
+
+/* The time in the spans of a place in the summary's spans[]; NULL: no switches were recorded. */
+static const struct switch_span *threads_span(const struct report_threads *threads, uint32_t span)
+{
+	return threads->count ? &threads->switches.spans[span] : NULL;
+}
+
+/* The last name of a thread, or its program's; NULL: not known. Valid as long as `threads`. */
+static const char *name_of(const struct report_threads *threads, uint32_t pid, uint32_t tid,
+			   uint64_t ns)
+{
+	const char *name = thread_names_find(&threads->names, pid, tid, ns);
+	uint32_t number = name ? PROCESS_NUMBER_NONE
+			       : process_number_at(&threads->numbers, pid, ns, NULL);
+
+	if (number == PROCESS_NUMBER_NONE)
+		return name;
+	name = threads->reader->meta.processes[number].exe;
+	return name ? name_last_part(name) : NULL;
+}
+
+/* Those with a switch or a time: they are in front of the others. */
+static size_t shown_count(const struct report_threads *threads)
+{
+	size_t count = threads->count;
+
+	while (count && !threads->all[count - 1]->switches &&
+	       !threads->all[count - 1]->ns[THREAD_TIME_RUNNING])
+		count--;
+	return count;
+}
+
+static const struct row_column thread_columns[] = {
+	{ "name", ROW_TEXT, ROW_PLAIN, 0, "the thread's, or its program's; null: not known" },
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its process" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "its number" },
+	{ "begin", ROW_U64, ROW_TIME, ROW_DETAIL, "between this time" },
+	{ "end", ROW_U64, ROW_TIME, ROW_DETAIL,
+	  "and this one its states are known: the next five add up to that" },
+	TIME_COLUMNS,
+	{ "switches", ROW_U64, ROW_COUNT, 0, "how often it left a CPU" },
+	{ "preempted", ROW_U64, ROW_COUNT, 0, "of these: it could have continued" },
+	{ "migrations", ROW_U64, ROW_COUNT, ROW_DETAIL,
+	  "arrivals on another CPU than the one before" },
+	{ "wakes", ROW_U64, ROW_COUNT, ROW_DETAIL, "how often it was woken" },
+	{ "missing", ROW_U64, ROW_COUNT, ROW_QUIET,
+	  "switches that are not in the trace, and must have been" },
+	{ "lost_events", ROW_U64, ROW_COUNT, ROW_QUIET,
+	  "of CPUs, while it lived: its times may be wrong" },
+	{ "lost", ROW_U64, ROW_NS, ROW_QUIET, "by up to this time" },
+	{ "most_woken_by", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT,
+	  "the thread that woke it most often, and how often; \"idle CPU\" is an interrupt there" },
+};
+static ROW_TABLE(report_thread_table, "thread", "What threads did with their time.",
+		 thread_columns);
+
+/* The waker that is most frequent. In text[], which is returned; NULL: none. */
+static const char *waker_text(const struct report_threads *threads,
+			      const struct thread_record *thread, char text[64])
+{
+	const struct frequent_entry *waker = thread->wakers.all;
+	uint32_t tid = waker ? (uint32_t)waker->value : 0;
+	const char *name = waker ? name_of(threads, waker->of, tid, thread->end_ns) : NULL;
+	unsigned long long count = waker ? frequent_least(waker) : 0;
+
+	if (!waker)
+		return NULL;
+	if (tid && tid <= INT32_MAX)
+		snprintf(text, 64, "%s-%u (%llu)", name ? name : "?", tid, count);
+	else
+		snprintf(text, 64, "%s (%llu)", tid ? "?" : "idle CPU", count);
+	return text;
+}
+
+static void thread_row(struct rows *rows, const struct report_threads *threads,
+		       const struct thread_record *thread)
+{
+	char waker[64];
+
+	ROWS_PUT(rows, thread_columns,
+		 row_words(name_of(threads, thread->pid, thread->tid, thread->end_ns)),
+		 row_u64(thread->pid), row_u64(thread->tid), row_u64(thread->begin_ns),
+		 row_u64(thread->end_ns), TIME_VALUES(1, thread->ns), row_u64(thread->switches),
+		 row_u64(thread->preempted), row_u64(thread->migrations), row_u64(thread->wakes),
+		 row_u64(thread->missing), row_u64(thread->lost_events), row_u64(thread->lost_ns),
+		 row_text(waker_text(threads, thread, waker)));
+}
+
+/* ---- waits ---- */
+
+static const struct row_column wait_columns[] = {
+	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its process" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "its number" },
+	{ "state", ROW_TEXT, ROW_PLAIN, 0,
+	  "as in ps(1): S sleeps, D waits for a disk, T is stopped, t is traced, I idles, X and Z "
+	  "end, R was preempted; ? is unknown" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "how often" },
+	{ "time", ROW_U64, ROW_NS, 0, "until it was woken, or ran if the wake is not known" },
+	{ "place", ROW_TEXT, ROW_PLAIN, 0, "where most of that time went" },
+	{ "place_time", ROW_U64, ROW_NS, 0, "how much of it" },
+};
+static ROW_TABLE(report_wait_table, "wait", "For how long threads were off their CPUs, and where.",
+		 wait_columns);
+
+/* For how long it was off its CPU in that state, and the place where most of that time went. */
+static void wait_row(struct rows *rows, const struct report_threads *threads,
+		     const struct thread_record *thread, size_t number)
+{
+	int is_preempted = number == THREAD_LETTER_COUNT;
+	const char letter[] = { is_preempted ? 'R' : THREAD_LETTERS[number], '\0' };
+	const struct frequent_entry *place = thread->off[number].all;
+	uint64_t ns = is_preempted ? thread->off[number].total : thread->waits[number].ns;
+	uint64_t count = is_preempted ? thread->preempted : thread->waits[number].count;
+	const struct where *where = place ? watch_where_at(threads->wheres, place->of,
+							   place->first_ns, place->value)
+					  : NULL;
+	const char *name = name_of(threads, thread->pid, thread->tid, thread->end_ns);
+	char text[WATCH_WHERE_BYTES];
+
+	if (!ns && !count)
+		return;
+	ROWS_PUT(rows, wait_columns, row_text(name ? name : "?"), row_u64(thread->pid),
+		 row_u64(thread->tid), row_text(letter), row_u64(count), row_u64(ns),
+		 row_text(where ? watch_where_text(where, text, sizeof(text)) : NULL),
+		 where ? row_u64(place->count < ns ? place->count : ns) : row_null());
+}
+
+/* ---- wakers and places ---- */
+
+static const struct row_column waker_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread's process" },
+	{ "tid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread that was woken" },
+	{ "waker_pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the waker's process" },
+	{ "waker_tid", ROW_U64, ROW_PLAIN, ROW_DETAIL,
+	  "the waker; 0 is an idle CPU, for an interrupt; null: unknown" },
+	{ "waker", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "its name" },
+	{ "count", ROW_U64, ROW_COUNT, ROW_DETAIL, "what is certain of it" },
+};
+static ROW_TABLE(report_waker_table, "waker", "Who woke a thread: the 32 most frequent.",
+		 waker_columns);
+
+static void waker_rows(struct rows *rows, const struct report_threads *threads,
+		       const struct thread_record *thread)
+{
+	for (size_t i = 0; i < thread->wakers.count; i++) {
+		const struct frequent_entry *waker = &thread->wakers.all[i];
+		uint32_t tid = (uint32_t)waker->value;
+		int is_known = tid <= INT32_MAX;
+
+		ROWS_PUT(rows, waker_columns, row_u64(thread->pid), row_u64(thread->tid),
+			 is_known ? row_u64(waker->of) : row_null(),
+			 is_known ? row_u64(tid) : row_null(),
+			 row_words(name_of(threads, waker->of, tid, thread->end_ns)),
+			 row_u64(frequent_least(waker)));
+	}
+}
+
+static const struct row_column place_columns[] = {
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread's process" },
+	{ "tid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the thread" },
+	WATCH_WHERE_COLUMNS,
+	{ "count", ROW_U64, ROW_COUNT, ROW_DETAIL, "how often it left its CPU there" },
+	{ "preempted", ROW_U64, ROW_COUNT, ROW_DETAIL, "of these" },
+	{ "off", ROW_U64, ROW_NS, ROW_DETAIL, "until it ran again" },
+};
+static ROW_TABLE(report_place_table, "place", "Where a thread left its CPU: the 32 most frequent.",
+		 place_columns);
+
+static void place_rows(struct rows *rows, const struct report_threads *threads,
+		       const struct thread_record *thread)
+{
+	static const struct spot_frame nowhere;
+
+	for (size_t i = 0; i < thread->places.count; i++) {
+		const struct frequent_entry *place = &thread->places.all[i];
+		const struct where *where = watch_where_at(threads->wheres, place->of,
+							   place->first_ns, place->value);
+		const struct spot_frame *frame = where ? &where->spot.frames[0] : &nowhere;
+
+		ROWS_PUT(rows, place_columns, row_u64(thread->pid), row_u64(thread->tid),
+			 WATCH_WHERE_VALUES(place->value, where ? where->spot.module : NULL,
+					    where ? where->spot.offset : 0, frame),
+			 row_u64(frequent_least(place)), row_u64(place->preempted),
+			 row_u64(place->ns));
+	}
+}
+
+static void threads_print(const struct report_threads *threads, struct rows *rows)
+{
+	int is_text = rows->format == ROWS_TEXT;
+	size_t count = is_text ? shown_count(threads) : threads->count;
+
+	if (!threads->count)
+		return;
+	rows_open(rows, &report_thread_table,
+		  &(struct rows_layout){ .shown = THREADS_SHOWN, .more = "--json lists all" });
+	for (size_t i = 0; i < count; i++)
+		thread_row(rows, threads, threads->all[i]);
+	rows_close(rows);
+	rows_open(rows, &report_wait_table, NULL);
+	for (size_t i = 0; i < count && (!is_text || i < THREADS_SHOWN); i++)
+		for (size_t j = 0; j <= THREAD_LETTER_COUNT; j++)
+			wait_row(rows, threads, threads->all[i], j);
+	rows_close(rows);
+	rows_open(rows, &report_waker_table, NULL);
+	for (size_t i = 0; i < threads->count && !is_text; i++)
+		waker_rows(rows, threads, threads->all[i]);
+	rows_close(rows);
+	rows_open(rows, &report_place_table, NULL);
+	for (size_t i = 0; i < threads->count && !is_text; i++)
+		place_rows(rows, threads, threads->all[i]);
+	rows_close(rows);
+}
+
 /* ---- spans ---- */
 
 static const struct row_column span_columns[] = {
@@ -484,14 +856,14 @@ static const struct row_column span_columns[] = {
 	{ "unfinished", ROW_U64, ROW_COUNT, ROW_QUIET, "begun, with no end recorded" },
 	{ "unbegun", ROW_U64, ROW_COUNT, ROW_QUIET, "ended, with no begin recorded" },
 	{ "switched", ROW_U64, ROW_COUNT, ROW_DETAIL, "of how many the next five are the sums" },
-	REPORT_TIME_COLUMNS,
+	TIME_COLUMNS,
 };
 static ROW_TABLE(report_span_table, "span",
 		 "How long spans took, and the states of the threads in them.", span_columns);
 
 static struct row_value span_ns(const struct summary_span *span, uint64_t ticks)
 {
-	return span->times->count ? row_u64((uint64_t)(report_ns(span, ticks) + 0.5)) : row_null();
+	return span->times->count ? row_u64((uint64_t)(span_ns_of(span, ticks) + 0.5)) : row_null();
 }
 
 static void span_row(struct rows *rows, const struct summary_span *span,
@@ -506,7 +878,7 @@ static void span_row(struct rows *rows, const struct summary_span *span,
 		 span_ns(span, histogram_quantile(times, 0.99)), span_ns(span, times->max),
 		 row_u64(span->unfinished), row_u64(span->unbegun),
 		 switched ? row_u64(switched->count) : row_null(),
-		 REPORT_TIME_VALUES(switched != NULL, ns));
+		 TIME_VALUES(switched != NULL, ns));
 }
 
 static int is_shown(const struct rows *rows, const struct summary_span *span)
@@ -527,8 +899,8 @@ static ROW_TABLE(report_span_time_table, "span_time", "How many spans took how l
 static void span_time_rows(struct rows *rows, const struct summary_span *span)
 {
 	static const char bar[] = "########################################";
-	struct report_row times[REPORT_ROWS_MAX];
-	int count = report_rows(span, times);
+	struct histogram_row times[ROWS_MAX];
+	int count = histogram_rows(span, times);
 	uint64_t most = 1;
 
 	for (int i = 0; i < count; i++)
@@ -581,8 +953,7 @@ static void spans_print(struct rows *rows, const struct report *report)
 	rows_open(rows, &report_span_table, NULL);
 	for (uint32_t i = 0; i < summary->span_count; i++)
 		if (is_shown(rows, &summary->spans[i]))
-			span_row(rows, &summary->spans[i],
-				 report_threads_span(&report->threads, i));
+			span_row(rows, &summary->spans[i], threads_span(&report->threads, i));
 	rows_close(rows);
 	rows_open(rows, &report_span_time_table, NULL);
 	for (uint32_t i = 0; i < summary->span_count; i++)
@@ -612,10 +983,10 @@ void report_print(const struct report *report, struct rows *rows)
 	change_rows(rows, meta);
 	gap_rows(rows, meta);
 	unrecorded_rows(rows, meta);
-	report_trails_print(&report->trails, rows);
+	trail_rows(&report->trails, rows);
 	report_watches_print(&report->watches, rows);
 	count_rows(rows, &summary->kernel);
-	report_threads_print(&report->threads, rows);
+	threads_print(&report->threads, rows);
 	spans_print(rows, report);
 	report_samples_print(&report->samples, rows);
 	damage_rows(rows, reader);
