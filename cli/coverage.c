@@ -9,7 +9,6 @@
 #include "cli/lines_gather.h"
 #include "cli/output.h"
 #include "cli/source_text.h"
-#include "cli/trail_lost.h"
 #include "read/rows/render.h"
 
 #include <errno.h>
@@ -35,8 +34,7 @@ struct coverage_options {
 	const char *source_dir;
 	struct lines_options lines;
 	struct image_options image;
-	struct trail_bounds bounds;
-	uint32_t tid, pid; /* 0: all */
+	struct trail_wanted wanted;
 };
 
 /* How many there are, and how many of them ran. */
@@ -93,11 +91,9 @@ static const struct command_option table[] = {
 	{ "module", 0, COMMAND_TEXT, COMMAND_TO(coverage_options, lines.module) },
 	{ "summary", 0, COMMAND_FLAG, COMMAND_TO(coverage_options, summary), .min = 1 },
 	{ "json", 0, COMMAND_FLAG, COMMAND_TO(coverage_options, json), .min = 1 },
-	TRAIL_BOUNDS_ROWS(coverage_options),
+	TRAIL_WANTED_ROWS(coverage_options, wanted),
 	{ "source-dir", 0, COMMAND_TEXT, COMMAND_TO(coverage_options, source_dir) },
 	{ "root", 0, COMMAND_TEXT, COMMAND_TO(coverage_options, image.root) },
-	{ "tid", 0, COMMAND_ID, COMMAND_TO(coverage_options, tid) },
-	{ "pid", 0, COMMAND_ID, COMMAND_TO(coverage_options, pid) },
 	{ .name = NULL },
 };
 
@@ -124,52 +120,34 @@ static int read_options(struct coverage_options *options, int argc, char **argv)
 
 /* ---- gathering ---- */
 
-static size_t threads_wanted(const struct trail_view *view, const struct coverage_options *options)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < view->trails.path_count; i++) {
-		const struct trace_stream *stream = view->trails.paths[i].stream;
-
-		count += (!options->tid || stream->tid == options->tid) &&
-			 (!options->pid || stream->pid == options->pid);
-	}
-	return count;
-}
-
 /* What damage there is in one trace leaves the others whole. */
 static int gather(struct lines *lines, struct coverage_options *options)
 {
-	const struct lines_wanted wanted = { options->tid, options->pid, &options->bounds };
 	int status = CLI_FINE;
 	size_t threads = 0;
 
 	for (size_t i = 0; i < options->dir_count; i++) {
-		struct trail_bounds *bounds = &options->bounds;
-		const struct trail_bounds as_given = *bounds;
+		struct trail_wanted wanted = options->wanted;
 		struct trail_view view;
 		int one = trail_view_open(&view, options->dirs[i], &options->image), err;
 
 		if (one == CLI_FINE)
-			one = trail_bounds_find(bounds, "coverage", &view);
+			one = trail_bounds_find(&wanted.bounds, "coverage", &view);
 		if (one == CLI_FINE) {
-			threads += threads_wanted(&view, options);
+			threads += trail_view_count(&view, &wanted);
 			err = lines_gather(lines, &view, &wanted);
 			if (err)
 				one = complain(err, "%s", options->dirs[i]);
 			else
-				trail_complain_lost(&view,
-						    &(struct trail_lost_wanted){
-							    options->tid, options->pid, bounds });
+				trail_complain_lost(&view, &wanted);
 		}
-		*bounds = as_given;
 		one = trail_view_close(&view, one);
 		status = status == CLI_FINE ? one : status;
 	}
 	if (status == CLI_FINE && !threads)
 		return complain(-WM_E_NOT_RECORDED,
-				options->tid ? "a trail of --tid %u" : "a trail of --pid %u",
-				options->tid ? options->tid : options->pid);
+				options->wanted.tid ? "a trail of --tid %u" : "a trail of --pid %u",
+				options->wanted.tid ? options->wanted.tid : options->wanted.pid);
 	return status;
 }
 

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/pulse.h"
-#include "cli/trail_lost.h"
+#include "cli/trail_view.h"
 #include "cli/trail_words.h"
 #include "read/history/callers.h"
 #include "read/history/divergence.h"
@@ -51,7 +51,7 @@ struct diff_thread {
 struct diff {
 	struct diff_options options;
 	struct trail_view views[2];
-	struct trail_bounds bounds[2];	  /* as the options have them, found in each trace */
+	struct trail_wanted wanted[2]; /* as the options have it, its bounds found in each trace */
 	struct trail_path *of_process[2]; /* copies of the paths that are paired; NULL: all are */
 	struct alike *alike;
 	struct diff_thread *threads;
@@ -124,7 +124,7 @@ static const struct command_option option_table[] = {
 	{ "last", 'n', COMMAND_NUMBER, COMMAND_TO(diff_options, last), .max = LAST_MAX },
 	{ "tid", 0, COMMAND_CALL, COMMAND_TO(diff_options, tids), .take = take_ids },
 	{ "pid", 0, COMMAND_CALL, COMMAND_TO(diff_options, pids), .take = take_ids },
-	TRAIL_BOUNDS_ROWS(diff_options),
+	TRAIL_BOUNDS_ROWS(diff_options, bounds),
 	{ "harmless", 0, COMMAND_CALL, .take = take_harmless },
 	{ "all", 0, COMMAND_FLAG, COMMAND_TO(diff_options, divergence.all), .min = 1 },
 	{ "strict", 0, COMMAND_FLAG, COMMAND_TO(diff_options, divergence.strict), .min = 1 },
@@ -244,7 +244,7 @@ static int compare_stretches(struct diff *diff, struct diff_thread *thread,
 	int err = 0;
 
 	for (int i = 0; i < 2 && !err; i++) {
-		trail_bounds_range(&diff->bounds[i], &diff->views[i], thread->pair.of[i],
+		trail_bounds_range(&diff->wanted[i].bounds, &diff->views[i], thread->pair.of[i],
 				   &ranges[i]);
 		err = trail_range_cut(&ranges[i], &cuts[i]);
 	}
@@ -718,12 +718,9 @@ static int run(struct diff *diff)
 
 static size_t cut_of(const struct diff *diff, int side)
 {
-	const struct trail_lost_wanted wanted = { .tid = diff->options.tids[side],
-						  .pid = diff->options.pids[side],
-						  .bounds = &diff->bounds[side] };
-
-	return diff->views[side].trails.path_count ? trail_complain_cut(&diff->views[side], &wanted)
-						   : 0;
+	return diff->views[side].trails.path_count
+		       ? trail_complain_cut(&diff->views[side], &diff->wanted[side])
+		       : 0;
 }
 
 int cmd_diff(int argc, char **argv)
@@ -737,9 +734,10 @@ int cmd_diff(int argc, char **argv)
 		return status;
 	out_init(&out, STDOUT_FILENO);
 	for (int i = 0; i < 2 && status < 0; i++) {
-		diff.bounds[i] = diff.options.bounds;
+		diff.wanted[i] = (struct trail_wanted){ diff.options.tids[i], diff.options.pids[i],
+							diff.options.bounds };
 		if (trail_view_open(&diff.views[i], diff.options.dirs[i], &diff.options.image) ||
-		    trail_bounds_find(&diff.bounds[i], "diff", &diff.views[i]))
+		    trail_bounds_find(&diff.wanted[i].bounds, "diff", &diff.views[i]))
 			status = DIFF_TROUBLE;
 	}
 	if (status < 0)

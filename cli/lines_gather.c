@@ -6,14 +6,8 @@
 #include <errno.h>
 #include <waymark/error.h>
 
-static int is_wanted(const struct lines_wanted *wanted, const struct trace_stream *stream)
-{
-	return (!wanted->tid || stream->tid == wanted->tid) &&
-	       (!wanted->pid || stream->pid == wanted->pid);
-}
-
 /* What one process ran. */
-static int gather(struct lines *lines, struct trail_view *view, const struct lines_wanted *wanted,
+static int gather(struct lines *lines, struct trail_view *view, const struct trail_wanted *wanted,
 		  uint32_t process)
 {
 	const struct trail_path *of = NULL;
@@ -25,10 +19,10 @@ static int gather(struct lines *lines, struct trail_view *view, const struct lin
 		const struct trail_path *path = &view->trails.paths[i];
 		struct trail_range range;
 
-		if (path->stream->process != process || !is_wanted(wanted, path->stream))
+		if (path->stream->process != process || !trail_wants(wanted, path->stream))
 			continue;
 		of = path;
-		trail_bounds_range(wanted->bounds, view, path, &range);
+		trail_bounds_range(&wanted->bounds, view, path, &range);
 		err = block_counts_take(&ran, &range);
 	}
 	if (!err && of) {
@@ -39,7 +33,7 @@ static int gather(struct lines *lines, struct trail_view *view, const struct lin
 	return err;
 }
 
-int lines_gather(struct lines *lines, struct trail_view *view, const struct lines_wanted *wanted)
+int lines_gather(struct lines *lines, struct trail_view *view, const struct trail_wanted *wanted)
 {
 	int err = 0;
 

@@ -6,7 +6,6 @@
 #ifndef CLI_LINES_GATHER_H
 #define CLI_LINES_GATHER_H
 
-#include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
 #include "read/history/lines.h"
 
@@ -14,13 +13,8 @@
 #define LINES_LACKING                                                                              \
 	"code of a source that was asked for (a glob without a slash is of a path's last part)"
 
-struct lines_wanted {
-	uint32_t tid, pid; /* 0: all */
-	const struct trail_bounds *bounds;
-};
-
 /* Count what ran in a trace. 0 or -ENOMEM. */
-int lines_gather(struct lines *lines, struct trail_view *view, const struct lines_wanted *wanted);
+int lines_gather(struct lines *lines, struct trail_view *view, const struct trail_wanted *wanted);
 
 /*
  * Warn about modules that ran code and have no line information. Returns how many have it.

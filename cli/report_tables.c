@@ -3,7 +3,7 @@
 
 #include "abi/cost.h"
 #include "base/name_match.h"
-#include "cli/trail_lost.h"
+#include "cli/trail_view.h"
 
 #include <errno.h>
 #include <stdio.h>

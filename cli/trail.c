@@ -9,7 +9,6 @@
 #include "cli/command_line.h"
 #include "cli/lines_gather.h"
 #include "cli/source_text.h"
-#include "cli/trail_lost.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -62,10 +61,8 @@ static int (*const ways[])(struct trail_show *show) = {
 
 static const struct command_option table[] = {
 	{ "last", 'n', COMMAND_NUMBER, COMMAND_TO(trail_options, last), .max = UINT64_MAX - 1 },
-	{ "tid", 0, COMMAND_ID, COMMAND_TO(trail_options, tid) },
-	{ "pid", 0, COMMAND_ID, COMMAND_TO(trail_options, pid) },
 	{ "root", 0, COMMAND_TEXT, COMMAND_TO(trail_options, image.root) },
-	TRAIL_BOUNDS_ROWS(trail_options),
+	TRAIL_WANTED_ROWS(trail_options, wanted),
 	WAY("branches", WAY_BRANCHES),
 	WAY("instructions", WAY_INSTRUCTIONS),
 	WAY("blocks", WAY_BLOCKS),
@@ -103,8 +100,7 @@ static int read_options(struct trail_options *options, int argc, char **argv)
 
 int trail_is_wanted(const struct trail_show *show, const struct trail_path *path)
 {
-	return (!show->options.tid || path->stream->tid == show->options.tid) &&
-	       (!show->options.pid || path->stream->pid == show->options.pid);
+	return trail_wants(&show->options.wanted, path->stream);
 }
 
 static int module_matches(const struct trail_show *show, const struct image_module *module)
@@ -159,7 +155,7 @@ static int complain_module(const struct trail_show *show)
 void trail_range_wanted(const struct trail_show *show, const struct trail_path *path,
 			struct trail_range *range)
 {
-	trail_bounds_range(&show->options.bounds, &show->view, path, range);
+	trail_bounds_range(&show->options.wanted.bounds, &show->view, path, range);
 }
 
 /* No thread is wanted of those that there are: which are there? */
@@ -167,15 +163,15 @@ static int complain_threads(const struct trail_show *show)
 {
 	const struct trails *trails = &show->view.trails;
 	size_t shown = trails->path_count < THREADS_SHOWN ? trails->path_count : THREADS_SHOWN;
+	uint32_t tid = show->options.wanted.tid, pid = show->options.wanted.pid;
 	int status;
 
-	if (show->options.tid && show->options.pid)
-		status = complain(-WM_E_NOT_RECORDED, "a trail of --tid %u --pid %u",
-				  show->options.tid, show->options.pid);
+	if (tid && pid)
+		status = complain(-WM_E_NOT_RECORDED, "a trail of --tid %u --pid %u", tid, pid);
 	else
 		status = complain(-WM_E_NOT_RECORDED,
-				  show->options.tid ? "a trail of --tid %u" : "a trail of --pid %u",
-				  show->options.tid ? show->options.tid : show->options.pid);
+				  tid ? "a trail of --tid %u" : "a trail of --pid %u",
+				  tid ? tid : pid);
 	for (size_t i = 0; i < shown; i++) {
 		const struct trace_stream *stream = trails->paths[i].stream;
 
@@ -192,15 +188,11 @@ static int complain_threads(const struct trail_show *show)
 /* Before anything is shown. An exit status. */
 static int prepare(struct trail_show *show)
 {
-	const struct trails *trails = &show->view.trails;
-	int err, status = trail_bounds_find(&show->options.bounds, "trail", &show->view);
-	size_t wanted = 0;
+	int err, status = trail_bounds_find(&show->options.wanted.bounds, "trail", &show->view);
 
 	if (status != CLI_FINE)
 		return status;
-	for (size_t i = 0; i < trails->path_count; i++)
-		wanted += (size_t)trail_is_wanted(show, &trails->paths[i]);
-	if (!wanted)
+	if (!trail_view_count(&show->view, &show->options.wanted))
 		return complain_threads(show);
 	if (show->options.module && !has_module(show))
 		return complain_module(show);
@@ -212,13 +204,10 @@ static int prepare(struct trail_show *show)
 /* Warn about what this form of output does not show. */
 static void complain_missing(const struct trail_show *show)
 {
-	const struct trail_lost_wanted wanted = { show->options.tid, show->options.pid,
-						  &show->options.bounds };
-
 	if (show->options.way == WAY_BRANCHES || show->options.way == WAY_INSTRUCTIONS)
-		trail_complain_cut(&show->view, &wanted);
+		trail_complain_cut(&show->view, &show->options.wanted);
 	else
-		trail_complain_lost(&show->view, &wanted);
+		trail_complain_lost(&show->view, &show->options.wanted);
 }
 
 int cmd_trail(int argc, char **argv)

@@ -4,7 +4,6 @@
 #define CLI_TRAIL_H
 
 #include "base/out.h"
-#include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
 #include "read/history/instruction.h"
 #include "read/rows/render.h"
@@ -13,15 +12,14 @@
 
 struct trail_options {
 	const char *dir;
-	uint64_t last;	   /* of each thread; UINT64_MAX: all */
-	uint32_t tid, pid; /* 0: all */
-	unsigned int way;  /* of showing it */
-	uint32_t depth;	   /* calls nested no deeper than this; 0: all */
+	uint64_t last;	  /* of each thread; UINT64_MAX: all */
+	unsigned int way; /* of showing it */
+	uint32_t depth;	  /* calls nested no deeper than this; 0: all */
 	int json;
 	int is_verbose, is_intel;
 	const char *module;			    /* glob; NULL: all */
 	const char *source, *function, *source_dir; /* of --lines; NULL: not given */
-	struct trail_bounds bounds;
+	struct trail_wanted wanted;
 	struct image_options image;
 };
 

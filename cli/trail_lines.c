@@ -255,9 +255,7 @@ int trail_lines(struct trail_show *show)
 	int err = lines_open(&lines, &wanted);
 
 	if (!err)
-		err = lines_gather(lines, &show->view,
-				   &(struct lines_wanted){ show->options.tid, show->options.pid,
-							   &show->options.bounds });
+		err = lines_gather(lines, &show->view, &show->options.wanted);
 	if (!err)
 		err = lines_settle(lines);
 	if (!err) {
