@@ -29,7 +29,8 @@ struct origin_state {
 struct origin_machine {
 	const char *root;	       /* before /sys and /proc; NULL: none */
 	const struct perf_calls *perf; /* NULL: the kernel's */
-	const char *engine; /* the engine's file, for `soft`; NULL: the one that is found */
+	uint64_t held_bytes; /* of Intel PT, of a thread, before they are decoded; 0: many */
+	const char *engine;  /* the engine's file, for `soft`; NULL: the one that is found */
 };
 
 /* Look, and fill in all. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the tracer (tracer.h) records another process: by hardware (hardware.h), or by an engine in
- * it (soft/soft.h).
+ * How the tracer (tracer.h) records another process: by hardware (hardware.c), or by an engine in
+ * it (soft.h).
  */
 #ifndef RECORD_TRAIL_TRACING_H
 #define RECORD_TRAIL_TRACING_H

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/* What a process that is recorded by hardware stops for, and when its buffers are drained. */
+/*
+ * The origins that hardware gives: pt and bts (origin.h). The kernel stores for each thread of a
+ * process which way it went, and what was stored is drained and woven (pt.h, bts.h) into the sink.
+ *
+ * The process runs at its own speed, none of our code in it. ptrace(2) holds its threads where one
+ * begins, executes another program or ends, so that none is missed.
+ *
+ * The mapped files show which code ran; where there is no file, memory does. Code that is changed
+ * while it is recorded can't be distinguished from the earlier code: contradictions are TRAIL_LOST.
+ *
+ * The kernel's code is read from /proc/kcore (kernel_codes.h). Where that can't be done the kernel
+ * is not recorded, its part is a TRAIL_GAP, and the result's detail says why.
+ */
 #include "record/trail/hardware/hardware.h"
 
 #include "base/array.h"
@@ -11,6 +23,9 @@
 #include "record/trail/hardware/weave.h"
 #include "record/trail/launch_gate.h"
 #include "record/trail/modules.h"
+#include "target/claim/holder.h"
+#include "target/claim/ledger.h"
+#include "target/claim/limits.h"
 #include "target/process/reach.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
@@ -32,6 +47,19 @@
 #include <unistd.h>
 #include <waymark/error.h>
 #include <x86intrin.h>
+
+#define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+#define CLOSE_NS UINT64_C(2000000000)
+#define GONE_NS UINT64_C(1000000000)
+#define STOP_POLL_NS 100000
+#define RUN_POLL_NS 1000000 /* buffers take much longer to fill */
+#define ATTACH_ROUNDS 20
+#define PAGE 4096u
+#define RING_BYTES (16u * PAGE) /* of records; branches are in the AUX area */
+#define HELD_BYTES                                                                                 \
+	(UINT64_C(256) << 20) /* of a thread's packets of Intel PT, before they are decoded */
+#define SYSCALL_BYTES 2
+#define HOLDER_BYTES 256
 
 struct hardware_thread {
 	struct hardware_thread *next;
@@ -60,12 +88,15 @@ struct hardware_thread {
 	struct pt_clock clock;
 };
 
-struct hardware {
+/* What is claimed: the unit; what its buffers take. */
+enum { HAS_UNIT, HAS_MEMORY, HAS_FILES, CLAIMS };
+
+struct tracing {
 	pid_t pid;
 	int is_single; /* one thread alone, and none that it starts */
 	enum origin origin;
 	struct trail_sink *sink;
-	struct hardware_options options;
+	struct origin_machine machine;
 	const struct perf_calls *perf;
 	struct perf_event_attr attr;
 	struct modules modules;
@@ -78,9 +109,17 @@ struct hardware {
 	/* another program's code is mapped: what was stored before is not of it */
 	int is_executing;
 	int maps_changed; /* code was mapped since codes were renewed */
-	struct hardware_result result;
+	struct tracing_result result;
+	/*
+	 * the first error of decoding, why a thread was not recorded, what else is not as was asked
+	 * for; "": nothing
+	 */
+	char detail[TRACING_DETAIL_BYTES];
 	unsigned int noted; /* NOTE_* */
 	int error;
+	struct ledger *ledger; /* NULL: nothing is claimed */
+	uint64_t claims[CLAIMS];
+	struct claim claimed[CLAIMS];
 };
 
 /* Notes for the result's detail: each once. */
@@ -91,386 +130,53 @@ enum hardware_note {
 	NOTE_KERNEL = 8, /* it is asked for, and can't be had */
 };
 
-static void hardware_failed(struct hardware *hardware, int err);
-static void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form,
-			  ...);
-static void hardware_renew(struct hardware *hardware);
-static void hardware_thread_close(struct hardware *hardware, struct hardware_thread *thread);
-static void hardware_thread_event(struct hardware *hardware, struct hardware_thread *thread,
-				  enum trail_event kind, uint64_t at, uint64_t first,
-				  uint64_t second);
-static int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread);
-static void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *thread);
-static void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread,
-				   uint64_t at);
+/* ---- notes ---- */
 
-/* How a process is taken that hardware records, and let go. */
-
-#define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
-#define CLOSE_NS UINT64_C(2000000000)
-#define POLL_NS 100000
-#define ATTACH_ROUNDS 20
-#define PAGE 4096u
-
-/* ---- threads ---- */
-
-static struct hardware_thread *hardware_thread_add(struct hardware *hardware, pid_t tid)
+/* Keep the first error. */
+static void failed(struct tracing *hardware, int err)
 {
-	struct hardware_thread *thread;
-
-	for (thread = hardware->threads; thread; thread = thread->next)
-		if (thread->tid == tid)
-			return thread;
-	thread = calloc(1, sizeof(*thread));
-	if (!thread) {
-		hardware_failed(hardware, -ENOMEM);
-		return NULL;
-	}
-	thread->tid = tid;
-	thread->fd = -1;
-	thread->next = hardware->threads;
-	hardware->threads = thread;
-	return thread;
+	if (err < 0 && !hardware->error)
+		hardware->error = err;
 }
 
-static void hardware_thread_remove(struct hardware *hardware, struct hardware_thread *thread)
+static void note(struct tracing *hardware, enum hardware_note what, const char *form, ...)
 {
-	struct hardware_thread **at = &hardware->threads;
+	char *detail = hardware->detail;
+	size_t room = sizeof(hardware->detail), used = strlen(detail);
+	va_list arguments;
 
-	while (*at != thread)
-		at = &(*at)->next;
-	*at = thread->next;
-	hardware_thread_settle(hardware, thread);
-	hardware_thread_close(hardware, thread);
-	free(thread);
+	if (hardware->noted & what)
+		return;
+	hardware->noted |= what;
+	if (used)
+		used += (size_t)snprintf(detail + used, room - used, "; ");
+	if (used >= room)
+		return;
+	va_start(arguments, form);
+	vsnprintf(detail + used, room - used, form, arguments);
+	va_end(arguments);
 }
 
-/* ---- begin ---- */
-
-/* For libipt's errata: Intel SDM, CPUID leaf 1, EAX. */
-static void processor_read(struct hardware *hardware)
+static const char *root_of(const struct tracing *hardware)
 {
-	uint32_t eax = 1, ebx, ecx = 0, edx, family, model;
-
-	__asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
-	family = eax >> 8 & 0xf;
-	model = eax >> 4 & 0xf;
-	if (family == 6 || family == 15)
-		model |= (eax >> 16 & 0xf) << 4;
-	if (family == 15)
-		family += eax >> 20 & 0xff;
-	hardware->family = (uint16_t)family;
-	hardware->model = (uint8_t)model;
-	hardware->stepping = eax & 0xf;
+	return hardware->machine.root ? hardware->machine.root : "";
 }
 
-static int is_size(uint64_t bytes)
+/* Code may lie elsewhere now. */
+static void renew(struct tracing *hardware)
 {
-	return bytes >= PAGE && !(bytes & (bytes - 1));
+	hardware->maps_changed = 0;
+	if (hardware->is_executing)
+		return;
+	codes_of_process_renew(
+		&hardware->codes,
+		ticks_monotonic_ns()); /* a process that ends has none, and keeps what was known */
+	failed(hardware, modules_note(&hardware->modules, hardware->pid));
 }
 
-static const char *root_of(const struct hardware *hardware)
-{
-	return hardware->options.machine.root ? hardware->options.machine.root : "";
-}
+/* ---- a thread's buffers, opened ---- */
 
-/*
- * Include the kernel's branches, if requested and if its code can be read: without the code we
- * could not follow them.
- */
-static int kernel_open(struct hardware *hardware)
-{
-	int err;
-
-	if (!hardware->options.has_kernel)
-		return 0;
-	err = kernel_codes_open(&hardware->kernel, root_of(hardware));
-	if (err == -ENOMEM)
-		return err;
-	if (err) {
-		hardware_note(hardware, NOTE_KERNEL,
-			      "what ran in the kernel is a gap: /proc/kcore: %s; %s",
-			      strerror(-err),
-			      err == -ENOENT
-				      ? "this kernel, or container, has none"
-				      : "root, or CAP_SYS_RAWIO, can read it, unless the kernel is "
-					"locked down");
-		return 0;
-	}
-	hardware->attr.exclude_kernel = 0;
-	return 0;
-}
-
-static int hardware_new(struct hardware **out, struct trail_sink *sink, enum origin origin,
-			const struct hardware_options *options, char *detail, size_t bytes)
-{
-	struct origin_state states[ORIGINS];
-	struct hardware *hardware;
-	int err;
-
-	*out = NULL;
-	if (bytes)
-		detail[0] = '\0';
-	hardware = calloc(1, sizeof(*hardware));
-	if (!hardware)
-		return -ENOMEM;
-	if (options)
-		hardware->options = *options;
-	if (!hardware->options.buffer_bytes)
-		hardware->options.buffer_bytes = HARDWARE_BUFFER_DEFAULT;
-	if (!hardware->options.held_bytes)
-		hardware->options.held_bytes = HARDWARE_HELD_DEFAULT;
-	hardware->origin = origin;
-	hardware->sink = sink;
-	hardware->perf = hardware->options.machine.perf ? hardware->options.machine.perf
-							: &perf_kernel;
-	origins_look(states, &hardware->options.machine);
-	if (hardware->options.has_kernel)
-		origins_need_kernel(states, &hardware->options.machine);
-	err = states[origin].error;
-	if (err && bytes)
-		snprintf(detail, bytes, "%s", states[origin].detail);
-	if (!err)
-		err = origin_attr(&hardware->attr, origin, &hardware->options.machine, detail,
-				  bytes);
-	if (!err && !is_size(hardware->options.buffer_bytes))
-		err = -EINVAL;
-	if (!err)
-		err = kernel_open(hardware);
-	if (err) {
-		free(hardware);
-		return err;
-	}
-	hardware->attr.mmap = hardware->attr.mmap2 = 1;
-	hardware->attr.comm = hardware->attr.comm_exec = 1;
-	processor_read(hardware);
-	*out = hardware;
-	return 0;
-}
-
-static int trail_begin(struct hardware *hardware)
-{
-	int err = hardware->sink->calls->begin(hardware->sink, hardware->pid);
-
-	hardware->modules.sink = hardware->sink;
-	codes_of_process_init(&hardware->codes, hardware->pid, hardware->kernel);
-	if (!err)
-		err = codes_of_process_renew(&hardware->codes, 0);
-	if (!err && hardware->kernel)
-		err = kernel_modules_note(hardware->kernel, hardware->sink, root_of(hardware));
-	return err ? err : modules_note(&hardware->modules, hardware->pid);
-}
-
-/* ---- launch ---- */
-
-/* The process is stopped before its first instruction. */
-static int take_first(struct hardware *hardware)
-{
-	struct hardware_thread *thread = hardware_thread_add(hardware, hardware->pid);
-	struct user_regs_struct regs;
-	int err;
-
-	if (!thread)
-		return -ENOMEM;
-	thread->is_begun = thread->is_stopped = 1;
-	err = hardware_thread_open(hardware, thread);
-	if (!err && ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) < 0)
-		err = -errno;
-	if (err)
-		return err;
-	hardware_thread_stands(hardware, thread, regs.rip);
-	hardware->is_waiting = 1;
-	return hardware->error;
-}
-
-static void end_child(struct hardware *hardware)
-{
-	int status, got;
-
-	kill(hardware->pid, SIGKILL);
-	do { /* one that is ending stops for us, and can't be killed there */
-		ptrace(PTRACE_CONT, hardware->pid, 0, 0);
-		got = waitpid(hardware->pid, &status, __WALL);
-	} while (got > 0 && WIFSTOPPED(status));
-	while (hardware->threads)
-		hardware_thread_remove(hardware, hardware->threads);
-}
-
-int hardware_take(struct hardware **out, struct trail_sink *sink, enum origin origin,
-		  const struct hardware_options *options, pid_t pid, int gate, char *detail,
-		  size_t bytes)
-{
-	int err = hardware_new(out, sink, origin, options, detail, bytes);
-	struct hardware *hardware = *out;
-
-	if (err)
-		return err;
-	hardware->pid = pid;
-	err = gate_await(gate, pid, OPTIONS);
-	if (!err)
-		err = trail_begin(hardware);
-	if (!err)
-		err = take_first(hardware);
-	if (!err)
-		return 0;
-	end_child(hardware);
-	hardware_close(hardware);
-	*out = NULL;
-	return err;
-}
-
-/* ---- attach ---- */
-
-/*
- * Seize the threads that are there and were not seized yet. Returns whether others may be there, or
- * the error that ended it.
- */
-static int seize_all(struct hardware *hardware, pid_t only)
-{
-	int options = only ? OPTIONS & ~PTRACE_O_TRACECLONE : OPTIONS;
-	pid_t *tids;
-	int count = target_threads(hardware->pid, &tids), has_more = 0, err = count < 0 ? count : 0;
-
-	for (int i = 0; i < count && !err; i++) {
-		pid_t tid = tids[i];
-
-		if ((only && tid != only) || reach_is_agents(hardware->pid, tid))
-			continue;
-		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
-			/* EPERM: of one that is ours already too */
-			err = errno == ESRCH || (errno == EPERM && hardware->threads) ? 0 : -errno;
-			continue;
-		}
-		has_more = 1;
-		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-		hardware_thread_add(hardware, tid);
-	}
-	if (!err && !only && !target_threads_are(hardware->pid, tids, count))
-		has_more = 1;
-	free(tids);
-	return err ? err : has_more;
-}
-
-int hardware_attach(struct hardware **out, struct trail_sink *sink, enum origin origin,
-		    const struct hardware_options *options, pid_t pid, pid_t only, char *detail,
-		    size_t bytes)
-{
-	int err = hardware_new(out, sink, origin, options, detail, bytes), found = 1;
-	struct hardware *hardware = *out;
-
-	if (err)
-		return err;
-	hardware->pid = pid;
-	hardware->is_single = only != 0;
-	err = trail_begin(hardware);
-	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
-		found = seize_all(hardware, only);
-	err = err ? err : found < 0 ? found : hardware->error;
-	if (!err && hardware->threads)
-		return 0;
-	hardware_close(hardware);
-	*out = NULL;
-	return err ? err : -ESRCH;
-}
-
-/* ---- close ---- */
-
-/* Stop a thread, unless it ends. 1: it is stopped; *signal is what it is about to get. */
-static int stop(struct hardware *hardware, struct hardware_thread *thread, uint64_t end_ns,
-		int *signal)
-{
-	unsigned long tid = 0;
-	int status;
-
-	*signal = 0;
-	if (thread->is_stopped)
-		return 1;
-	ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0);
-	while (ticks_monotonic_ns() < end_ns) {
-		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
-
-		if (got < 0 || (got > 0 && !WIFSTOPPED(status)))
-			return 0;
-		if (got > 0 && status >> 16 == PTRACE_EVENT_CLONE &&
-		    !ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &tid))
-			hardware_thread_add(hardware, (pid_t)tid); /* to be let go too */
-		if (got > 0 && !(status >> 16))
-			*signal = WSTOPSIG(status);
-		if (got > 0)
-			return 1;
-		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
-	}
-	return 0;
-}
-
-int hardware_let_go(struct hardware *hardware)
-{
-	uint64_t end_ns = ticks_monotonic_ns() + CLOSE_NS;
-	int signal;
-
-	if (hardware->threads)
-		hardware_renew(hardware);
-	while (hardware->threads) {
-		struct hardware_thread *thread = hardware->threads;
-		int is_stopped = stop(hardware, thread, end_ns, &signal);
-
-		hardware_thread_settle(hardware, thread);
-		if (is_stopped)
-			hardware_thread_event(hardware, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
-		ptrace(PTRACE_DETACH, thread->tid, 0, signal);
-		hardware_thread_remove(hardware, thread);
-	}
-	return hardware->error;
-}
-
-int hardware_close(struct hardware *hardware)
-{
-	int err;
-
-	if (!hardware)
-		return 0;
-	err = hardware_let_go(hardware);
-	modules_release(&hardware->modules);
-	codes_of_process_release(&hardware->codes);
-	kernel_codes_close(hardware->kernel);
-	free(hardware);
-	return err;
-}
-
-/* A thread's buffers: opened, drained, woven. */
-
-#define RING_BYTES (16u * PAGE) /* of records; branches are in the AUX area */
-
-/* ---- open ---- */
-
-static int ring_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
-{
-	void *memory;
-	int err = hardware->perf->map(&memory, PAGE + bytes, 1, thread->fd, 0);
-
-	if (err)
-		return err;
-	thread->page = memory;
-	thread->ring_bytes = bytes;
-	return ring_init(&thread->ring, thread->page, (const uint8_t *)memory + PAGE, bytes);
-}
-
-static int area_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
-{
-	void *memory;
-	int err;
-
-	thread->page->aux_offset = PAGE + thread->ring_bytes;
-	thread->page->aux_size = bytes;
-	/* what we may not write, the kernel writes over: that is its overwrite mode */
-	err = hardware->perf->map(&memory, bytes, !hardware->options.keeps_newest, thread->fd,
-				  thread->page->aux_offset);
-	thread->area = err ? NULL : memory;
-	thread->area_bytes = err ? 0 : bytes;
-	return err;
-}
-
-static void buffers_unmap(struct hardware *hardware, struct hardware_thread *thread)
+static void buffers_unmap(struct tracing *hardware, struct hardware_thread *thread)
 {
 	if (thread->area)
 		hardware->perf->unmap(thread->area, thread->area_bytes);
@@ -482,15 +188,29 @@ static void buffers_unmap(struct hardware *hardware, struct hardware_thread *thr
 	thread->ring_bytes = thread->area_bytes = 0;
 }
 
-static int buffers_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
+static int buffers_map(struct tracing *hardware, struct hardware_thread *thread, uint64_t bytes)
 {
-	int err = ring_map(hardware, thread, bytes < RING_BYTES ? bytes : RING_BYTES);
+	uint64_t ring_bytes = bytes < RING_BYTES ? bytes : RING_BYTES;
+	void *memory;
+	int err = hardware->perf->map(&memory, PAGE + ring_bytes, thread->fd, 0);
 
-	if (!err)
-		err = area_map(hardware, thread, bytes);
 	if (err)
+		return err;
+	thread->page = memory;
+	thread->ring_bytes = ring_bytes;
+	err = ring_init(&thread->ring, thread->page, (const uint8_t *)memory + PAGE, ring_bytes);
+	if (!err) {
+		thread->page->aux_offset = PAGE + ring_bytes;
+		thread->page->aux_size = bytes;
+		err = hardware->perf->map(&memory, bytes, thread->fd, thread->page->aux_offset);
+	}
+	if (err) {
 		buffers_unmap(hardware, thread);
-	return err;
+		return err;
+	}
+	thread->area = memory;
+	thread->area_bytes = bytes;
+	return 0;
 }
 
 /*
@@ -498,9 +218,9 @@ static int buffers_map(struct hardware *hardware, struct hardware_thread *thread
  * than this user may have (perf_mmap() of the kernel); ENOMEM, also if BTS needs contiguous memory,
  * and no piece of that size is free.
  */
-static int buffers_map_what_fits(struct hardware *hardware, struct hardware_thread *thread)
+static int buffers_map_what_fits(struct tracing *hardware, struct hardware_thread *thread)
 {
-	uint64_t wanted = hardware->options.buffer_bytes, bytes = wanted;
+	uint64_t bytes = HARDWARE_BUFFER_BYTES;
 	int err, first = 0;
 
 	while ((err = buffers_map(hardware, thread, bytes)) != 0) {
@@ -510,13 +230,12 @@ static int buffers_map_what_fits(struct hardware *hardware, struct hardware_thre
 		bytes /= 2;
 	}
 	if (!err && first)
-		hardware_note(
-			hardware, NOTE_BUFFER,
-			"thread %d has a buffer of %" PRIu64 " KiB instead of %" PRIu64 ": %s",
-			(int)thread->tid, bytes >> 10, wanted >> 10,
-			first == -EPERM ? "raise kernel.perf_event_mlock_kb or ulimit -l, or give "
-					  "waymark CAP_IPC_LOCK, for all of it"
-					: "the kernel has no more memory in one piece");
+		note(hardware, NOTE_BUFFER,
+		     "thread %d has a buffer of %" PRIu64 " KiB instead of %" PRIu64 ": %s",
+		     (int)thread->tid, bytes >> 10, HARDWARE_BUFFER_BYTES >> 10,
+		     first == -EPERM ? "raise kernel.perf_event_mlock_kb or ulimit -l, or give "
+				       "waymark CAP_IPC_LOCK, for all of it"
+				     : "the kernel has no more memory in one piece");
 	return err == -EPERM ? -WM_E_MEMORY_LIMIT : err;
 }
 
@@ -541,16 +260,7 @@ static void clock_read(struct hardware_thread *thread)
 					   .shift = page->time_shift };
 }
 
-void hardware_holds(const struct hardware *hardware, uint64_t *bytes, uint64_t *descriptors)
-{
-	*bytes = *descriptors = 0;
-	for (const struct hardware_thread *t = hardware->threads; t; t = t->next) {
-		*bytes += t->page ? PAGE + t->ring_bytes + t->area_bytes : 0;
-		*descriptors += t->fd >= 0;
-	}
-}
-
-static void buffers_release(struct hardware *hardware, struct hardware_thread *thread)
+static void buffers_release(struct tracing *hardware, struct hardware_thread *thread)
 {
 	buffers_unmap(hardware, thread);
 	if (thread->fd >= 0)
@@ -558,7 +268,7 @@ static void buffers_release(struct hardware *hardware, struct hardware_thread *t
 	thread->fd = -1;
 }
 
-static int buffers_open(struct hardware *hardware, struct hardware_thread *thread)
+static int buffers_open(struct tracing *hardware, struct hardware_thread *thread)
 {
 	struct perf_event_attr attr = hardware->attr;
 	int err;
@@ -576,68 +286,49 @@ static int buffers_open(struct hardware *hardware, struct hardware_thread *threa
 	return err;
 }
 
-/*
- * Have it recorded from now on, its trail begun. 0; or why there is no buffer: then its trail says
- * that it runs unrecorded.
- */
-static int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread)
+/* Have it recorded from now on. 0; or why there is no buffer: then its trail says so. */
+static int record(struct tracing *hardware, struct hardware_thread *thread)
+{
+	int err = buffers_open(hardware, thread);
+
+	if (!err)
+		return 0;
+	note(hardware, NOTE_THREAD, "thread %d is not recorded: %s", (int)thread->tid,
+	     wm_error_text(err));
+	failed(hardware, weave_event(&thread->weave, TRAIL_GAP, 0, TRAIL_GAP_SUSPENDED, 0));
+	return err;
+}
+
+/* Begin its trail, and have it recorded. 0 or an error, as above. */
+static int thread_open(struct tracing *hardware, struct hardware_thread *thread)
 {
 	char comm[16];
 	uint64_t now = ticks_monotonic_ns();
 	int err;
 
 	target_comm(thread->tid, thread->tid, comm);
-	hardware_failed(hardware, hardware->sink->calls->thread_begin(
-					  hardware->sink, &thread->trail, thread->tid, comm,
-					  origin_kind(hardware->origin), now));
+	failed(hardware,
+	       hardware->sink->calls->thread_begin(hardware->sink, &thread->trail, thread->tid,
+						   comm, origin_kind(hardware->origin), now));
 	if (!thread->trail)
 		return hardware->error;
 	err = weave_init(&thread->weave, hardware->sink, thread->trail, &hardware->codes.codes);
-	hardware_failed(hardware, err);
+	failed(hardware, err);
 	thread->weave.ticks = thread->area_ticks = now;
-	err = err ? err : buffers_open(hardware, thread);
-	if (!err || !thread->weave.seen)
-		return err;
-	hardware->result.unrecorded++;
-	hardware_note(hardware, NOTE_THREAD, "thread %d is not recorded: %s", (int)thread->tid,
-		      wm_error_text(err));
-	hardware_failed(hardware,
-			weave_event(&thread->weave, TRAIL_GAP, 0, TRAIL_GAP_SUSPENDED, 0));
-	return err;
+	return err ? err : record(hardware, thread);
 }
 
 /* BTS records branches and nothing else, so it helps to know where the thread begins. */
-static void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread,
-				   uint64_t at)
+static void thread_stands(struct tracing *hardware, struct hardware_thread *thread, uint64_t at)
 {
 	/* where the kernel is recorded, that is where it is */
-	if (hardware->kernel)
-		return;
-	if (hardware->origin == ORIGIN_BTS)
+	if (hardware->origin == ORIGIN_BTS && !hardware->kernel)
 		weave_stand(&thread->weave, at);
-}
-
-/* Both are settled. Continue the kernel's recording of one thread as the other's. */
-static void hardware_thread_take_over(struct hardware *hardware, struct hardware_thread *thread,
-				      struct hardware_thread *from)
-{
-	buffers_release(hardware, thread);
-	thread->fd = from->fd;
-	thread->page = from->page;
-	thread->area = from->area;
-	thread->ring = from->ring;
-	thread->ring_bytes = from->ring_bytes;
-	thread->area_bytes = from->area_bytes;
-	thread->clock = from->clock;
-	from->fd = -1;
-	from->page = NULL;
-	from->area = NULL;
-	from->ring = (struct ring){ 0 };
 }
 
 /* ---- Intel PT's packets ---- */
 
-static void pt_settle(struct hardware *hardware, struct hardware_thread *thread)
+static void pt_settle(struct tracing *hardware, struct hardware_thread *thread)
 {
 	struct pt_outcome outcome = { 0 };
 	struct pt_stream stream = {
@@ -653,20 +344,22 @@ static void pt_settle(struct hardware *hardware, struct hardware_thread *thread)
 		.place = &thread->place,
 	};
 
-	hardware_failed(hardware, pt_decode(&thread->weave, &stream, &outcome));
+	failed(hardware, pt_decode(&thread->weave, &stream, &outcome));
 	if (outcome.errors)
-		hardware_note(hardware, NOTE_ERROR, "%s", outcome.first);
-	hardware->result.errors += outcome.errors;
+		note(hardware, NOTE_ERROR, "%s", outcome.first);
 	thread->count = thread->switch_count = 0;
 }
 
 /* Room for more packets: where too many are held, what there is is decoded first. */
-static uint8_t *pt_room(struct hardware *hardware, struct hardware_thread *thread, uint64_t count)
+static uint8_t *pt_room(struct tracing *hardware, struct hardware_thread *thread, uint64_t count)
 {
-	if (thread->count && thread->count + count > hardware->options.held_bytes)
+	uint64_t held_bytes = hardware->machine.held_bytes ? hardware->machine.held_bytes
+							   : HELD_BYTES;
+
+	if (thread->count && thread->count + count > held_bytes)
 		pt_settle(hardware, thread);
 	if (array_grow(&thread->held, &thread->room, thread->count + count, 1)) {
-		hardware_failed(hardware, -ENOMEM);
+		failed(hardware, -ENOMEM);
 		return NULL;
 	}
 	return thread->held + thread->count;
@@ -675,19 +368,19 @@ static uint8_t *pt_room(struct hardware *hardware, struct hardware_thread *threa
 /* ---- records ---- */
 
 /* The following code ran between these times. Without times: now. */
-static void code_time(struct hardware *hardware, uint64_t from, uint64_t to)
+static void code_time(struct tracing *hardware, uint64_t from, uint64_t to)
 {
 	hardware->codes.codes.time(&hardware->codes.codes, from, to);
 }
 
-static void lost(struct hardware *hardware, struct hardware_thread *thread)
+static void lost(struct tracing *hardware, struct hardware_thread *thread)
 {
 	if (hardware->origin == ORIGIN_PT)
 		pt_settle(hardware, thread);
-	hardware_failed(hardware, weave_lost(&thread->weave));
+	failed(hardware, weave_lost(&thread->weave));
 }
 
-static void take_area(struct hardware *hardware, struct hardware_thread *thread, uint64_t offset,
+static void take_area(struct tracing *hardware, struct hardware_thread *thread, uint64_t offset,
 		      uint64_t count)
 {
 	uint64_t bytes = thread->area_bytes;
@@ -704,15 +397,14 @@ static void take_area(struct hardware *hardware, struct hardware_thread *thread,
 	if (hardware->origin == ORIGIN_PT)
 		thread->count += count;
 	else
-		hardware_failed(hardware, bts_take(&thread->weave, to, count));
+		failed(hardware, bts_take(&thread->weave, to, count));
 }
 
 /* Space of the area, and the flags of include/uapi/linux/perf_event.h, PERF_AUX_FLAG_*. */
-static void on_area(struct hardware *hardware, struct hardware_thread *thread,
+static void on_area(struct tracing *hardware, struct hardware_thread *thread,
 		    const struct perf_record *record)
 {
-	/* in overwrite mode it is taken at the end, with all that is in it */
-	if (!thread->area || hardware->options.keeps_newest)
+	if (!thread->area)
 		return;
 	if (record->aux_flags & (PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION))
 		lost(hardware, thread);
@@ -732,14 +424,14 @@ static void on_area(struct hardware *hardware, struct hardware_thread *thread,
 	/*
 	 * so it does where it found no room at all, and says nothing of it: perf_aux_output_begin()
 	 */
-	hardware_failed(hardware, hardware->perf->control(thread->fd, PERF_EVENT_IOC_ENABLE));
+	failed(hardware, hardware->perf->control(thread->fd, PERF_EVENT_IOC_ENABLE));
 }
 
 /*
  * Branches from before a switch out come behind the record of that switch, and before the record of
  * the switch in: __perf_event_task_sched_out() of the kernel.
  */
-static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
+static void on_switch(struct tracing *hardware, struct hardware_thread *thread,
 		      const struct perf_record *record)
 {
 	struct weave *weave = &thread->weave;
@@ -754,7 +446,7 @@ static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
 	if (hardware->origin == ORIGIN_PT) {
 		if (array_grow(&thread->switches, &thread->switch_room, thread->switch_count + 1,
 			       sizeof(*thread->switches)))
-			hardware_failed(hardware, -ENOMEM);
+			failed(hardware, -ENOMEM);
 		else
 			thread->switches[thread->switch_count++] = (struct pt_switch){
 				thread->count, thread->depart_ticks, now
@@ -762,16 +454,16 @@ static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
 	} else {
 		if (weave->ticks < thread->depart_ticks)
 			weave->ticks = thread->depart_ticks;
-		hardware_failed(hardware, weave_event(weave, TRAIL_DEPART, at, 0, 0));
+		failed(hardware, weave_event(weave, TRAIL_DEPART, at, 0, 0));
 		if (weave->ticks < now)
 			weave->ticks = now;
-		hardware_failed(hardware, weave_event(weave, TRAIL_ARRIVE, at, 0, 0));
+		failed(hardware, weave_event(weave, TRAIL_ARRIVE, at, 0, 0));
 	}
 	thread->depart_ticks = 0;
 }
 
 /* New code is mapped there. It may be replaced before we have read the process's map. */
-static void on_mapping(struct hardware *hardware, const struct perf_record *record)
+static void on_mapping(struct tracing *hardware, const struct perf_record *record)
 {
 	const struct codes_piece piece = { .start = record->start,
 					   .end = record->start + record->bytes,
@@ -786,12 +478,11 @@ static void on_mapping(struct hardware *hardware, const struct perf_record *reco
 	if (record->type != PERF_RECORD_MMAP2 || !(record->prot & PROT_EXEC) ||
 	    piece.end <= piece.start || piece.start >= TRAIL_KERNEL)
 		return;
-	hardware_failed(hardware,
-			codes_of_process_mapped(&hardware->codes, &piece,
-						is_file ? record->text : NULL, record->time));
+	failed(hardware, codes_of_process_mapped(&hardware->codes, &piece,
+						 is_file ? record->text : NULL, record->time));
 }
 
-static void on_record(struct hardware *hardware, struct hardware_thread *thread,
+static void on_record(struct tracing *hardware, struct hardware_thread *thread,
 		      const struct perf_record *record)
 {
 	switch (record->type) {
@@ -819,7 +510,7 @@ static void on_record(struct hardware *hardware, struct hardware_thread *thread,
 }
 
 /* Take what has been stored. */
-static void hardware_thread_drain(struct hardware *hardware, struct hardware_thread *thread)
+static void thread_drain(struct tracing *hardware, struct hardware_thread *thread)
 {
 	const struct perf_event_header *header;
 	struct perf_record record;
@@ -835,37 +526,8 @@ static void hardware_thread_drain(struct hardware *hardware, struct hardware_thr
 	}
 }
 
-/* Its end was written to: no record of BTS is of zeros, and of packets no more than a few are. */
-static int has_gone_round(const uint8_t *area, uint64_t bytes)
-{
-	for (uint64_t i = bytes - BTS_RECORD_BYTES; i < bytes; i++)
-		if (area[i])
-			return 1;
-	return 0;
-}
-
-/*
- * In overwrite mode: all of the area, from the oldest on. Unwritten parts are zeros, which are
- * padding.
- */
-static void take_newest(struct hardware *hardware, struct hardware_thread *thread)
-{
-	uint64_t bytes = thread->area_bytes, used = bytes, head;
-
-	head = __atomic_load_n(&thread->page->aux_head, __ATOMIC_ACQUIRE) % bytes;
-	/* bts_buffer_setup_aux(): whole records alone, from the beginning of the area */
-	if (hardware->origin == ORIGIN_BTS)
-		used = bytes - bytes % BTS_RECORD_BYTES;
-	if (head > used)
-		head = used;
-	if (has_gone_round(thread->area, used))
-		lost(hardware, thread);
-	take_area(hardware, thread, head, used - head);
-	take_area(hardware, thread, 0, head);
-}
-
 /* The same with all that is still to be decoded: the thread is stopped. */
-static void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *thread)
+static void thread_settle(struct tracing *hardware, struct hardware_thread *thread)
 {
 	uint64_t now;
 
@@ -873,25 +535,20 @@ static void hardware_thread_settle(struct hardware *hardware, struct hardware_th
 		return;
 	/* what the others have mapped it may have run */
 	for (struct hardware_thread *any = hardware->threads; any; any = any->next)
-		hardware_thread_drain(hardware, any);
-	hardware_thread_drain(hardware, thread);
-	if (hardware->options.keeps_newest && thread->area) {
-		hardware->perf->control(thread->fd, PERF_EVENT_IOC_DISABLE);
-		take_newest(hardware, thread);
-	}
+		thread_drain(hardware, any);
+	thread_drain(hardware, thread);
 	if (hardware->origin == ORIGIN_PT)
 		pt_settle(hardware, thread);
 	code_time(hardware, 0, 0);
 	now = ticks_monotonic_ns();
 	if (thread->weave.ticks < now)
 		thread->weave.ticks = now;
-	hardware_failed(hardware, weave_flush(&thread->weave));
+	failed(hardware, weave_flush(&thread->weave));
 }
 
 /* Something comes between; what was stored before is settled. */
-static void hardware_thread_event(struct hardware *hardware, struct hardware_thread *thread,
-				  enum trail_event kind, uint64_t at, uint64_t first,
-				  uint64_t second)
+static void thread_event(struct tracing *hardware, struct hardware_thread *thread,
+			 enum trail_event kind, uint64_t at, uint64_t first, uint64_t second)
 {
 	uint64_t now = ticks_monotonic_ns();
 
@@ -899,66 +556,295 @@ static void hardware_thread_event(struct hardware *hardware, struct hardware_thr
 		return;
 	if (thread->weave.ticks < now)
 		thread->weave.ticks = now;
-	hardware_failed(hardware, weave_event(&thread->weave, kind, at, first, second));
+	failed(hardware, weave_event(&thread->weave, kind, at, first, second));
 	if (kind == TRAIL_END)
 		buffers_release(hardware, thread); /* nothing comes behind it */
 }
 
 /* End its trail, release its buffers. */
-static void hardware_thread_close(struct hardware *hardware, struct hardware_thread *thread)
+static void thread_close(struct tracing *hardware, struct hardware_thread *thread)
 {
 	buffers_release(hardware, thread);
 	if (thread->trail) {
 		hardware->result.blocks += thread->weave.blocks;
-		hardware->result.losses += thread->weave.losses;
-		hardware_failed(hardware,
-				hardware->sink->calls->thread_end(hardware->sink, thread->trail,
-								  ticks_monotonic_ns()));
+		failed(hardware, hardware->sink->calls->thread_end(hardware->sink, thread->trail,
+								   ticks_monotonic_ns()));
 	}
 	weave_release(&thread->weave);
 	free(thread->held);
 	free(thread->switches);
 }
 
-/* Code may lie elsewhere now. */
-static void hardware_renew(struct hardware *hardware)
-{
-	hardware->maps_changed = 0;
-	if (hardware->is_executing)
-		return;
-	codes_of_process_renew(
-		&hardware->codes,
-		ticks_monotonic_ns()); /* a process that ends has none, and keeps what was known */
-	hardware_failed(hardware, modules_note(&hardware->modules, hardware->pid));
-}
-#define HARDWARE_POLL_NS 1000000 /* buffers take much longer to fill */
-#define SYSCALL_BYTES 2
-#define GONE_NS UINT64_C(1000000000)
+/* ---- threads ---- */
 
-/* Keep the first error. */
-static void hardware_failed(struct hardware *hardware, int err)
+static struct hardware_thread *thread_add(struct tracing *hardware, pid_t tid)
 {
-	if (err < 0 && !hardware->error)
-		hardware->error = err;
+	struct hardware_thread *thread;
+
+	for (thread = hardware->threads; thread; thread = thread->next)
+		if (thread->tid == tid)
+			return thread;
+	thread = calloc(1, sizeof(*thread));
+	if (!thread) {
+		failed(hardware, -ENOMEM);
+		return NULL;
+	}
+	thread->tid = tid;
+	thread->fd = -1;
+	thread->next = hardware->threads;
+	hardware->threads = thread;
+	return thread;
 }
 
-static void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form, ...)
+static void thread_remove(struct tracing *hardware, struct hardware_thread *thread)
 {
-	char *detail = hardware->result.detail;
-	size_t room = sizeof(hardware->result.detail), used = strlen(detail);
-	va_list arguments;
+	struct hardware_thread **at = &hardware->threads;
 
-	if (hardware->noted & note)
-		return;
-	hardware->noted |= note;
-	if (used)
-		used += (size_t)snprintf(detail + used, room - used, "; ");
-	if (used >= room)
-		return;
-	va_start(arguments, form);
-	vsnprintf(detail + used, room - used, form, arguments);
-	va_end(arguments);
+	while (*at != thread)
+		at = &(*at)->next;
+	*at = thread->next;
+	thread_settle(hardware, thread);
+	thread_close(hardware, thread);
+	free(thread);
 }
+
+/* ---- begin ---- */
+
+/* For libipt's errata: Intel SDM, CPUID leaf 1, EAX. */
+static void processor_read(struct tracing *hardware)
+{
+	uint32_t eax = 1, ebx, ecx = 0, edx, family, model;
+
+	__asm__("cpuid" : "+a"(eax), "=b"(ebx), "+c"(ecx), "=d"(edx));
+	family = eax >> 8 & 0xf;
+	model = eax >> 4 & 0xf;
+	if (family == 6 || family == 15)
+		model |= (eax >> 16 & 0xf) << 4;
+	if (family == 15)
+		family += eax >> 20 & 0xff;
+	hardware->family = (uint16_t)family;
+	hardware->model = (uint8_t)model;
+	hardware->stepping = eax & 0xf;
+}
+
+/*
+ * Include the kernel's branches, if requested and if its code can be read: without the code we
+ * could not follow them.
+ */
+static int kernel_open(struct tracing *hardware)
+{
+	int err;
+
+	err = kernel_codes_open(&hardware->kernel, root_of(hardware));
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		note(hardware, NOTE_KERNEL, "what ran in the kernel is a gap: /proc/kcore: %s; %s",
+		     strerror(-err),
+		     err == -ENOENT ? "this kernel, or container, has none"
+				    : "root, or CAP_SYS_RAWIO, can read it, unless the kernel is "
+				      "locked down");
+		return 0;
+	}
+	hardware->attr.exclude_kernel = 0;
+	return 0;
+}
+
+/* Whether the machine gives the origin; what to ask the kernel for. */
+static int origin_ready(struct tracing *hardware, const struct tracing_how *how, char *detail)
+{
+	struct origin_state states[ORIGINS];
+	const struct origin_state *state = &states[how->origin];
+	int err;
+
+	origins_look(states, &how->machine);
+	if (how->has_kernel)
+		origins_need_kernel(states, &how->machine);
+	if (state->error) {
+		snprintf(detail, TRACING_DETAIL_BYTES, "%s", state->detail);
+		return state->error;
+	}
+	err = origin_attr(&hardware->attr, how->origin, &how->machine, detail,
+			  TRACING_DETAIL_BYTES);
+	if (!err && how->has_kernel)
+		err = kernel_open(hardware);
+	hardware->attr.mmap = hardware->attr.mmap2 = 1;
+	hardware->attr.comm = hardware->attr.comm_exec = 1;
+	return err;
+}
+
+static int trail_begin(struct tracing *hardware)
+{
+	int err = hardware->sink->calls->begin(hardware->sink, hardware->pid);
+
+	hardware->modules.sink = hardware->sink;
+	codes_of_process_init(&hardware->codes, hardware->pid, hardware->kernel);
+	if (!err)
+		err = codes_of_process_renew(&hardware->codes, 0);
+	if (!err && hardware->kernel)
+		err = kernel_modules_note(hardware->kernel, hardware->sink, root_of(hardware));
+	return err ? err : modules_note(&hardware->modules, hardware->pid);
+}
+
+/* ---- launch ---- */
+
+/* The process is stopped before its first instruction. */
+static int take_first(struct tracing *hardware)
+{
+	struct hardware_thread *thread = thread_add(hardware, hardware->pid);
+	struct user_regs_struct regs;
+	int err;
+
+	if (!thread)
+		return -ENOMEM;
+	thread->is_begun = thread->is_stopped = 1;
+	err = thread_open(hardware, thread);
+	if (!err && ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) < 0)
+		err = -errno;
+	if (err)
+		return err;
+	thread_stands(hardware, thread, regs.rip);
+	hardware->is_waiting = 1;
+	return hardware->error;
+}
+
+static void end_child(struct tracing *hardware)
+{
+	int status, got;
+
+	kill(hardware->pid, SIGKILL);
+	do { /* one that is ending stops for us, and can't be killed there */
+		ptrace(PTRACE_CONT, hardware->pid, 0, 0);
+		got = waitpid(hardware->pid, &status, __WALL);
+	} while (got > 0 && WIFSTOPPED(status));
+	while (hardware->threads)
+		thread_remove(hardware, hardware->threads);
+}
+
+static int launched_take(struct tracing *hardware, int gate)
+{
+	int err = gate_await(gate, hardware->pid, OPTIONS);
+
+	if (!err)
+		err = trail_begin(hardware);
+	if (!err)
+		err = take_first(hardware);
+	if (err)
+		end_child(hardware);
+	return err;
+}
+
+/* ---- attach ---- */
+
+/*
+ * Seize the threads that are there and were not seized yet. Returns whether others may be there, or
+ * the error that ended it.
+ */
+static int seize_all(struct tracing *hardware, pid_t only)
+{
+	int options = only ? OPTIONS & ~PTRACE_O_TRACECLONE : OPTIONS;
+	pid_t *tids;
+	int count = target_threads(hardware->pid, &tids), has_more = 0, err = count < 0 ? count : 0;
+
+	for (int i = 0; i < count && !err; i++) {
+		pid_t tid = tids[i];
+
+		if ((only && tid != only) || reach_is_agents(hardware->pid, tid))
+			continue;
+		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
+			/* EPERM: of one that is ours already too */
+			err = errno == ESRCH || (errno == EPERM && hardware->threads) ? 0 : -errno;
+			continue;
+		}
+		has_more = 1;
+		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+		thread_add(hardware, tid);
+	}
+	if (!err && !only && !target_threads_are(hardware->pid, tids, count))
+		has_more = 1;
+	free(tids);
+	return err ? err : has_more;
+}
+
+static int running_take(struct tracing *hardware, pid_t only)
+{
+	int err = trail_begin(hardware), found = 1;
+
+	hardware->is_single = only != 0;
+	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
+		found = seize_all(hardware, only);
+	err = err ? err : found < 0 ? found : hardware->error;
+	return err ? err : hardware->threads ? 0 : -ESRCH;
+}
+
+/* ---- claims ---- */
+
+/*
+ * Before the unit is asked for. In the process that will have it, which others could not name
+ * otherwise.
+ */
+static void claim_all(struct tracing *hardware)
+{
+	struct claim *claims = hardware->claimed;
+
+	claims[HAS_UNIT] = (struct claim){ .resource = CLAIM_BRANCH_UNIT,
+					   .scope = CLAIM_OF_PROCESS,
+					   .target = hardware->pid,
+					   .count = 1 };
+	/* the amount is unknown before the threads are found */
+	claims[HAS_MEMORY] = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
+					     .scope = CLAIM_OF_USER,
+					     .target = (int32_t)geteuid() };
+	claims[HAS_FILES] = (struct claim){ .resource = CLAIM_DESCRIPTORS,
+					    .scope = CLAIM_OF_PROCESS,
+					    .target = getpid() };
+	for (size_t i = 0; i < CLAIMS; i++)
+		snprintf(claims[i].what, sizeof(claims[i].what), "trail/%s",
+			 origin_name(hardware->origin));
+	if (!ledger_new(&hardware->ledger))
+		ledger_claim(hardware->ledger, claims, CLAIMS, hardware->claims);
+}
+
+static void claim_again(struct tracing *hardware, unsigned int which, uint64_t count)
+{
+	if (hardware->claimed[which].count == count)
+		return;
+	hardware->claimed[which].count = count;
+	ledger_change(hardware->ledger, hardware->claims[which], &hardware->claimed[which]);
+}
+
+/* What the threads that there are now take. */
+static void claim_buffers(struct tracing *hardware)
+{
+	uint64_t bytes = 0, descriptors = 0;
+
+	if (!hardware->ledger)
+		return;
+	for (const struct hardware_thread *t = hardware->threads; t; t = t->next) {
+		bytes += t->page ? PAGE + t->ring_bytes + t->area_bytes : 0;
+		descriptors += t->fd >= 0;
+	}
+	claim_again(hardware, HAS_MEMORY, bytes);
+	claim_again(hardware, HAS_FILES, descriptors);
+}
+
+/* For want of locked memory: who has it. */
+static void name_holder(int err, char *detail)
+{
+	struct claim_wanted wanted = { CLAIM_LOCKED_MEMORY, 0, -1 };
+	char holders[HOLDER_BYTES];
+	size_t used = strnlen(detail, TRACING_DETAIL_BYTES);
+
+	if (err == -WM_E_MEMORY_LIMIT && !used)
+		used = (size_t)snprintf(detail, TRACING_DETAIL_BYTES,
+					"the kernel lets this user lock no more");
+	if (err != -WM_E_MEMORY_LIMIT || used + 2 >= TRACING_DETAIL_BYTES ||
+	    !claim_holder_text(&wanted, holders, sizeof(holders)))
+		return;
+	snprintf(detail + used, TRACING_DETAIL_BYTES - used, "%s%s", used ? "; " : "", holders);
+}
+
+/* ---- stops ---- */
 
 static void let_go(struct hardware_thread *thread, int request, int signal)
 {
@@ -966,7 +852,7 @@ static void let_go(struct hardware_thread *thread, int request, int signal)
 }
 
 /* Seen at its end: after the last branch no record shows what ran. */
-static void last_steps(struct hardware *hardware, struct hardware_thread *thread,
+static void last_steps(struct tracing *hardware, struct hardware_thread *thread,
 		       const struct user_regs_struct *regs)
 {
 	int number = (int)regs->orig_rax, reached;
@@ -977,13 +863,13 @@ static void last_steps(struct hardware *hardware, struct hardware_thread *thread
 	if (hardware->origin != ORIGIN_BTS)
 		return;
 	reached = weave_reach(&thread->weave, at);
-	hardware_failed(hardware, reached);
+	failed(hardware, reached);
 	insn = weave_look(&thread->weave, at);
 	if (reached > 0 && has_called && insn && insn->kind == TRAIL_SYSCALL)
-		hardware_failed(hardware, weave_insn(&thread->weave, at));
+		failed(hardware, weave_insn(&thread->weave, at));
 }
 
-static void on_exit_of(struct hardware *hardware, struct hardware_thread *thread,
+static void on_exit_of(struct tracing *hardware, struct hardware_thread *thread,
 		       const struct user_regs_struct *regs)
 {
 	unsigned long status = 0;
@@ -991,75 +877,67 @@ static void on_exit_of(struct hardware *hardware, struct hardware_thread *thread
 
 	ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &status);
 	is_killed = WIFSIGNALED((int)status);
-	hardware_renew(hardware);
-	hardware_thread_settle(hardware, thread);
+	renew(hardware);
+	thread_settle(hardware, thread);
 	/* by now another mapping may lie over one of the last records' */
 	if (hardware->maps_changed)
-		hardware_renew(hardware);
+		renew(hardware);
 	if (thread->fd >= 0)
 		last_steps(hardware, thread, regs);
-	hardware_thread_event(
-		hardware, thread, TRAIL_END, 0, is_killed ? TRAIL_KILLED : TRAIL_EXITED,
-		(uint64_t)(is_killed ? WTERMSIG((int)status) : WEXITSTATUS((int)status)));
+	thread_event(hardware, thread, TRAIL_END, 0, is_killed ? TRAIL_KILLED : TRAIL_EXITED,
+		     (uint64_t)(is_killed ? WTERMSIG((int)status) : WEXITSTATUS((int)status)));
 	let_go(thread, PTRACE_CONT, 0);
 }
 
-/* It may have been another thread that now has the number of the first. */
-static void take_former(struct hardware *hardware, struct hardware_thread *thread)
+/* All that was stored is of the old program, whose files are still known. */
+static void on_exec(struct tracing *hardware, struct hardware_thread *thread,
+		    const struct user_regs_struct *regs)
 {
 	unsigned long former = 0;
 
 	ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &former);
-	for (struct hardware_thread *other = hardware->threads; other; other = other->next) {
-		if (other == thread || other->tid != (pid_t)former)
-			continue;
-		hardware_thread_settle(hardware, other);
-		hardware_thread_take_over(hardware, thread, other);
-	}
-}
-
-/* All that was stored is of the old program, whose files are still known. */
-static void on_exec(struct hardware *hardware, struct hardware_thread *thread,
-		    const struct user_regs_struct *regs)
-{
-	hardware_thread_settle(hardware, thread);
-	take_former(hardware, thread);
+	thread_settle(hardware, thread);
 	for (struct hardware_thread *other = hardware->threads, *next; other; other = next) {
 		next = other->next;
 		if (other != thread)
-			hardware_thread_remove(hardware, other);
+			thread_remove(hardware, other);
 	}
-	hardware_thread_event(hardware, thread, TRAIL_EXEC, regs->rip, 0, 0);
+	thread_event(hardware, thread, TRAIL_EXEC, regs->rip, 0, 0);
+	/* another thread that now has the number of the first, whose buffers ended with that */
+	if (!hardware->is_single && (pid_t)former != thread->tid) {
+		buffers_release(hardware, thread);
+		record(hardware, thread);
+	}
 	codes_of_process_release(&hardware->codes);
 	codes_of_process_init(&hardware->codes, hardware->pid, hardware->kernel);
 	hardware->codes.codes.generation = thread->weave.generation + 1;
 	hardware->is_executing = 0;
-	hardware_renew(hardware);
-	hardware_thread_stands(hardware, thread, regs->rip);
+	renew(hardware);
+	thread_stands(hardware, thread, regs->rip);
 	let_go(thread, PTRACE_CONT, 0);
 }
 
 /* The thread made another: the place in its trail is unknown, so the trail does not say it. */
-static void on_clone(struct hardware *hardware, struct hardware_thread *thread)
+static void on_clone(struct tracing *hardware, struct hardware_thread *thread)
 {
 	unsigned long tid = 0;
 
 	ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &tid);
-	hardware_thread_add(hardware, (pid_t)tid);
+	thread_add(hardware, (pid_t)tid);
 	let_go(thread, PTRACE_CONT, 0);
 }
 
 /* Its first stop: nothing of it has run that is to be recorded. */
-static void on_first(struct hardware *hardware, struct hardware_thread *thread,
+static void on_first(struct tracing *hardware, struct hardware_thread *thread,
 		     const struct user_regs_struct *regs, int signal)
 {
 	thread->is_begun = 1;
-	if (!hardware_thread_open(hardware, thread))
-		hardware_thread_stands(hardware, thread, regs->rip);
+	if (!thread_open(hardware, thread))
+		thread_stands(hardware, thread, regs->rip);
 	let_go(thread, PTRACE_CONT, signal);
 }
 
-static void on_stop(struct hardware *hardware, struct hardware_thread *thread, int status)
+static void on_stop(struct tracing *hardware, struct hardware_thread *thread, int status)
 {
 	struct user_regs_struct regs;
 	int signal = WSTOPSIG(status), kind = status >> 16;
@@ -1081,11 +959,13 @@ static void on_stop(struct hardware *hardware, struct hardware_thread *thread, i
 		let_go(thread, PTRACE_CONT, kind ? 0 : signal);
 }
 
+/* ---- run ---- */
+
 /*
  * As waitpid(2) for it. One thread alone that executes a program is found under its process's id a
  * little later: as step.c.
  */
-static pid_t wait_for(struct hardware *hardware, struct hardware_thread *thread, int *status)
+static pid_t wait_for(struct tracing *hardware, struct hardware_thread *thread, int *status)
 {
 	pid_t got = waitpid(thread->tid, status, __WALL | WNOHANG);
 	uint64_t now_ns;
@@ -1103,7 +983,7 @@ static pid_t wait_for(struct hardware *hardware, struct hardware_thread *thread,
 }
 
 /* Look once at all threads. Returns how many had stopped or ended. */
-static int look(struct hardware *hardware)
+static int look(struct tracing *hardware)
 {
 	int found = 0;
 
@@ -1123,20 +1003,20 @@ static int look(struct hardware *hardware)
 		}
 		if (got > 0 && thread->tid == hardware->pid)
 			hardware->result.status = status;
-		hardware_thread_remove(hardware, thread);
+		thread_remove(hardware, thread);
 	}
 	return found;
 }
 
-static void drain_all(struct hardware *hardware)
+static void drain_all(struct tracing *hardware)
 {
 	for (struct hardware_thread *thread = hardware->threads; thread; thread = thread->next)
-		hardware_thread_drain(hardware, thread);
+		thread_drain(hardware, thread);
 	if (hardware->maps_changed)
-		hardware_renew(hardware);
+		renew(hardware);
 }
 
-int hardware_run(struct hardware *hardware, unsigned int for_ms)
+static int run(struct tracing *hardware, unsigned int for_ms)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 
@@ -1146,16 +1026,154 @@ int hardware_run(struct hardware *hardware, unsigned int for_ms)
 	while (hardware->threads && !hardware->error) {
 		if (!look(hardware)) {
 			drain_all(hardware);
-			nanosleep(&(struct timespec){ .tv_nsec = HARDWARE_POLL_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = RUN_POLL_NS }, NULL);
 		}
 		if (ticks_monotonic_ns() >= end_ns)
 			break;
 	}
 	hardware->result.is_over = !hardware->threads;
+	claim_buffers(hardware);
 	return hardware->error ? hardware->error : !!hardware->threads;
 }
 
-void hardware_result(const struct hardware *hardware, struct hardware_result *result)
+static void result(struct tracing *hardware, struct tracing_result *result, char *detail)
 {
 	*result = hardware->result;
+	if (result->is_over)
+		tracing_ended(result, hardware->pid, result->status);
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", hardware->detail);
 }
+
+/* ---- close ---- */
+
+/* Stop a thread, unless it ends. 1: it is stopped; *signal is what it is about to get. */
+static int stop(struct tracing *hardware, struct hardware_thread *thread, uint64_t end_ns,
+		int *signal)
+{
+	unsigned long tid = 0;
+	int status;
+
+	*signal = 0;
+	if (thread->is_stopped)
+		return 1;
+	ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0);
+	while (ticks_monotonic_ns() < end_ns) {
+		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
+
+		if (got < 0 || (got > 0 && !WIFSTOPPED(status)))
+			return 0;
+		if (got > 0 && status >> 16 == PTRACE_EVENT_CLONE &&
+		    !ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &tid))
+			thread_add(hardware, (pid_t)tid); /* to be let go too */
+		if (got > 0 && !(status >> 16))
+			*signal = WSTOPSIG(status);
+		if (got > 0)
+			return 1;
+		nanosleep(&(struct timespec){ .tv_nsec = STOP_POLL_NS }, NULL);
+	}
+	return 0;
+}
+
+/* An error is of the writing, which the other end of the sink knows of. */
+static int let_all_go(struct tracing *hardware)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + CLOSE_NS;
+	int signal;
+
+	if (hardware->threads)
+		renew(hardware);
+	while (hardware->threads) {
+		struct hardware_thread *thread = hardware->threads;
+		int is_stopped = stop(hardware, thread, end_ns, &signal);
+
+		thread_settle(hardware, thread);
+		if (is_stopped)
+			thread_event(hardware, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
+		ptrace(PTRACE_DETACH, thread->tid, 0, signal);
+		thread_remove(hardware, thread);
+	}
+	return hardware->error;
+}
+
+static int end(struct tracing *hardware, unsigned int for_ms)
+{
+	(void)for_ms;
+	let_all_go(hardware);
+	ledger_free(hardware->ledger);
+	hardware->ledger = NULL;
+	return 0;
+}
+
+int hardware_close(struct tracing *hardware)
+{
+	int err;
+
+	if (!hardware)
+		return 0;
+	err = let_all_go(hardware);
+	modules_release(&hardware->modules);
+	codes_of_process_release(&hardware->codes);
+	kernel_codes_close(hardware->kernel);
+	ledger_free(hardware->ledger);
+	free(hardware);
+	return err;
+}
+
+/* gate -1: attach. */
+static int begin(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		 pid_t pid, int gate, pid_t only, char *detail)
+{
+	struct tracing *hardware = calloc(1, sizeof(*hardware));
+	int err;
+
+	*out = NULL;
+	detail[0] = '\0';
+	if (!hardware)
+		return -ENOMEM;
+	hardware->pid = pid;
+	hardware->origin = how->origin;
+	hardware->sink = sink;
+	hardware->machine = how->machine;
+	hardware->perf = how->machine.perf ? how->machine.perf : &perf_kernel;
+	processor_read(hardware);
+	claim_all(hardware);
+	err = origin_ready(hardware, how, detail);
+	if (!err)
+		err = gate < 0 ? running_take(hardware, only) : launched_take(hardware, gate);
+	if (err) {
+		hardware_close(hardware);
+		name_holder(err, detail);
+		return err;
+	}
+	if (hardware->ledger)
+		ledger_confirm(hardware->ledger, hardware->claims, CLAIMS);
+	claim_buffers(hardware);
+	err = limits_check(CLAIM_LOCKED_MEMORY, (struct detail){ detail, TRACING_DETAIL_BYTES });
+	if (err) {
+		hardware_close(hardware);
+		return err;
+	}
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", hardware->detail);
+	*out = hardware;
+	return 0;
+}
+
+static int take_launched(struct tracing **out, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid, int gate, char *detail)
+{
+	return begin(out, sink, how, pid, gate, 0, detail);
+}
+
+static int attach_running(struct tracing **out, struct trail_sink *sink,
+			  const struct tracing_how *how, pid_t pid, pid_t only, char *detail)
+{
+	return begin(out, sink, how, pid, -1, only, detail);
+}
+
+const struct tracing_calls tracing_hardware = {
+	.take = take_launched,
+	.attach = attach_running,
+	.run = run,
+	.let_go = end,
+	.result = result,
+};

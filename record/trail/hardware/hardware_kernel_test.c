@@ -20,7 +20,7 @@ static void begin(void)
 {
 	fixture_begin();
 	sample_kcore_put(root);
-	options.has_kernel = 1;
+	how.has_kernel = 1;
 }
 
 TestSuite(hardware_kernel, .init = begin, .fini = fixture_end, .timeout = 120);
@@ -111,7 +111,7 @@ static int bts_of(char mode)
 	stored = store_all();
 	cr_assert_eq(launch(ORIGIN_BTS, argv), 0, "%s", detail);
 	cr_expect_eq(perf.attr.exclude_kernel, 0);
-	cr_expect_str_empty(result.detail);
+	cr_expect_str_empty(detail);
 	/*
 	 * of each call three blocks, of the last, which does not come back, two; execve(2)'s
 	 * return; an interrupt's
@@ -162,7 +162,7 @@ Test(hardware_kernel, shows_system_calls_by_pt)
 	items = stepped;
 	count = user;
 	cr_assert_eq(launch(ORIGIN_PT, argv), 0);
-	cr_expect_eq(result.errors, 0, "%s", result.detail);
+	cr_expect_str_empty(detail);
 	cr_expect_eq(perf.attr.exclude_kernel, 0);
 	cr_expect_gt(kernel_taken_out(&interrupts), 2);
 	is_the_same(0);
@@ -180,9 +180,8 @@ static void without(const char *why)
 	area_record(0, perf.area_bytes, 0);
 	cr_assert_eq(launch(ORIGIN_BTS, argv), 0);
 	cr_expect_eq(perf.attr.exclude_kernel, 1);
-	cr_expect(strstr(result.detail, "what ran in the kernel is a gap: ") != NULL, "%s",
-		  result.detail);
-	cr_expect(strstr(result.detail, why) != NULL, "%s", result.detail);
+	cr_expect(strstr(detail, "what ran in the kernel is a gap: ") != NULL, "%s", detail);
+	cr_expect(strstr(detail, why) != NULL, "%s", detail);
 	is_the_same(0);
 }
 

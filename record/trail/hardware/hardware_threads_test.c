@@ -39,7 +39,7 @@ static void threads_of(enum origin origin, char *const argv[])
 {
 	struct trace_writer *writer;
 	struct trail_files files;
-	struct hardware *hardware;
+	struct tracing *hardware;
 	int err;
 
 	sample_folder(folder);
@@ -47,10 +47,10 @@ static void threads_of(enum origin origin, char *const argv[])
 	trail_files_init(&files, writer);
 	err = launch_into(&hardware, &files.sink, origin, argv);
 	cr_assert_eq(err, 0, "%s", detail);
-	while ((err = hardware_run(hardware, 1000)) > 0)
+	while ((err = tracing_hardware.run(hardware, 1000)) > 0)
 		;
 	cr_assert_eq(err, 0);
-	hardware_result(hardware, &result);
+	tracing_hardware.result(hardware, &result, detail);
 	cr_assert_eq(hardware_close(hardware), 0);
 	trail_files_release(&files);
 	cr_assert_eq(trace_writer_close(writer), 0);
@@ -105,8 +105,7 @@ Test(hardware_threads, says_which_threads_it_had_no_buffer_for)
 	perf.refuses_open = -EMFILE;
 	threads_of(ORIGIN_BTS, argv);
 	cr_expect(WIFEXITED(result.status) && WEXITSTATUS(result.status) == 5);
-	cr_expect_eq(result.unrecorded, 3);
-	cr_expect(strstr(result.detail, "is not recorded: ") != NULL, "%s", result.detail);
+	cr_expect(strstr(detail, "is not recorded: ") != NULL, "%s", detail);
 	cr_expect_eq(trails.path_count, 1 + 3);
 	cr_expect_eq(events(TRAIL_GAP), 3);
 }
@@ -118,9 +117,6 @@ Test(hardware_threads, says_why_it_can_not_be_had)
 	perf.refuses_map = -EPERM;
 	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_MEMORY_LIMIT);
 	perf.refuses_map = 0;
-	options.buffer_bytes = 5000;
-	cr_expect_eq(launch(ORIGIN_PT, argv), -EINVAL);
-	options.buffer_bytes = BUFFER;
 	argv[0] = (char *)"/nonexistent/program";
 	cr_expect_eq(launch(ORIGIN_PT, argv), -ENOENT);
 	put("/proc/sys/kernel/perf_event_paranoid", "3\n");
@@ -129,9 +125,15 @@ Test(hardware_threads, says_why_it_can_not_be_had)
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "no thread is left");
 }
 
+static int attach_by(enum origin origin, struct tracing **hardware, pid_t pid, pid_t only)
+{
+	how.origin = origin;
+	return tracing_hardware.attach(hardware, &sink.sink, &how, pid, only, detail);
+}
+
 Test(hardware_threads, lets_a_process_go_as_it_was)
 {
-	struct hardware *hardware;
+	struct tracing *hardware;
 	struct subject subject;
 	int err;
 
@@ -139,18 +141,15 @@ Test(hardware_threads, lets_a_process_go_as_it_was)
 	for (int i = 0; i < 5; i++) {
 		sample_sink_release(&sink);
 		sample_sink_init(&sink);
-		err = hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, subject.pid, 0,
-				      detail, sizeof(detail));
+		err = attach_by(ORIGIN_BTS, &hardware, subject.pid, 0);
 		cr_assert_eq(err, 0, "%d %s: %s", i, strerror(-err), detail);
-		cr_assert_eq(hardware_run(hardware, 50), 1);
+		cr_assert_eq(tracing_hardware.run(hardware, 50), 1);
 		cr_assert_eq(hardware_close(hardware), 0);
 		subject_goes_on(&subject);
 		is_over(TRAIL_DETACHED, 0);
 	}
 	subject_end(&subject);
-	cr_expect_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, subject.pid, 0,
-				     detail, sizeof(detail)),
-		     -ESRCH);
+	cr_expect_eq(attach_by(ORIGIN_BTS, &hardware, subject.pid, 0), -ESRCH);
 }
 
 /* ---- memory, and what the kernel stops for ---- */
@@ -161,13 +160,13 @@ static void buffer_is(enum origin origin, size_t bytes, const char *words)
 
 	perf.most_bytes = bytes;
 	cr_assert_eq(launch(origin, argv), 0, "%s", detail);
-	cr_expect(strstr(result.detail, words) != NULL, "%s", result.detail);
+	cr_expect(strstr(detail, words) != NULL, "%s", detail);
 	cr_expect_eq(perf.mapped, perf.unmapped);
 }
 
 Test(hardware_threads, takes_as_much_memory_as_there_is)
 {
-	buffer_is(ORIGIN_PT, 70000, "a buffer of 64 KiB instead of 256: raise kernel.perf_event");
+	buffer_is(ORIGIN_PT, 70000, "a buffer of 64 KiB instead of 4096: raise kernel.perf_event");
 }
 
 Test(hardware_threads, takes_no_buffer_that_is_of_no_use)
@@ -260,7 +259,7 @@ Test(hardware_threads, says_lost_where_code_was_replaced_meanwhile)
 	area_at(0, half, 600);
 	area_at(half, perf.area_bytes - half, 800);
 	cr_assert_eq(launch(ORIGIN_BTS, argv), 0);
-	cr_expect_gt(result.losses, 0, "%s", sample_sink_text(&sink));
+	cr_expect_gt(sample_sink_events(&sink, TRAIL_LOST), 0, "%s", sample_sink_text(&sink));
 	cr_expect_gt(result.blocks, 2);
 	cr_expect_lt(result.blocks, count);
 }
@@ -317,21 +316,17 @@ static pid_t start(void)
 Test(hardware_threads, takes_one_thread_alone)
 {
 	pid_t pid = start(), tid = other_thread(pid);
-	struct hardware *hardware;
+	struct tracing *hardware;
 	int status;
 
 	cr_assert_gt(tid, 0);
-	cr_assert_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, pid, tid, detail,
-				     sizeof(detail)),
-		     0);
-	cr_assert_eq(hardware_run(hardware, 50), 1);
+	cr_assert_eq(attach_by(ORIGIN_BTS, &hardware, pid, tid), 0);
+	cr_assert_eq(tracing_hardware.run(hardware, 50), 1);
 	cr_expect_eq(perf.opened, 1);
 	cr_assert_eq(hardware_close(hardware), 0);
 	cr_assert_eq(waitpid(pid, &status, WNOHANG), 0);
 	is_over(TRAIL_DETACHED, 0);
-	cr_expect_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, pid, 1, detail,
-				     sizeof(detail)),
-		     -ESRCH, "none of its threads");
+	cr_expect_eq(attach_by(ORIGIN_BTS, &hardware, pid, 1), -ESRCH, "none of its threads");
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 }
@@ -340,21 +335,40 @@ Test(hardware_threads, takes_one_thread_alone)
 Test(hardware_threads, follows_one_thread_that_executes_a_program)
 {
 	pid_t pid = start(), tid = other_thread(pid);
-	struct hardware *hardware;
+	struct tracing *hardware;
 	int err, status;
 
 	cr_assert_gt(tid, 0);
-	cr_assert_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_PT, &options, pid, tid, detail,
-				     sizeof(detail)),
-		     0);
+	cr_assert_eq(attach_by(ORIGIN_PT, &hardware, pid, tid), 0);
 	cr_assert_eq(write(reported[1], "x", 1), 1);
-	while ((err = hardware_run(hardware, 1000)) > 0)
+	while ((err = tracing_hardware.run(hardware, 1000)) > 0)
 		;
 	cr_assert_eq(err, 0);
-	hardware_result(hardware, &result);
+	tracing_hardware.result(hardware, &result, detail);
 	cr_assert_eq(hardware_close(hardware), 0);
 	waitpid(pid, &status, 0);
 	cr_expect(WIFEXITED(result.status) && WEXITSTATUS(result.status) == 7);
 	cr_expect_eq(sample_sink_events(&sink, TRAIL_EXEC), 1, "%s", sample_sink_text(&sink));
 	is_over(TRAIL_EXITED, 7);
+}
+
+/* It has the first's number then, whose buffers ended with that thread. */
+Test(hardware_threads, thread_that_executes_a_program_is_recorded_in_it)
+{
+	pid_t pid = start();
+	struct tracing *hardware;
+	int err, status;
+
+	cr_assert_eq(attach_by(ORIGIN_PT, &hardware, pid, 0), 0, "%s", detail);
+	cr_assert_eq(tracing_hardware.run(hardware, 50), 1);
+	cr_expect_eq(perf.opened, 2);
+	cr_assert_eq(write(reported[1], "x", 1), 1);
+	while ((err = tracing_hardware.run(hardware, 1000)) > 0)
+		;
+	cr_assert_eq(err, 0);
+	cr_expect_eq(perf.opened, 3);
+	cr_expect_eq(hardware_close(hardware), 0);
+	cr_expect_eq(perf.closed, 3 + 2, "two are tried");
+	cr_expect_eq(perf.mapped, perf.unmapped);
+	waitpid(pid, &status, 0);
 }

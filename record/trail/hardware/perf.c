@@ -14,10 +14,9 @@ static int kernel_open(struct perf_event_attr *attr, pid_t tid)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-static int kernel_map(void **memory, size_t bytes, int is_writable, int fd, size_t offset)
+static int kernel_map(void **memory, size_t bytes, int fd, size_t offset)
 {
-	*memory = mmap(NULL, bytes, PROT_READ | (is_writable ? PROT_WRITE : 0), MAP_SHARED, fd,
-		       (off_t)offset);
+	*memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
 	if (*memory != MAP_FAILED)
 		return 0;
 	*memory = NULL;

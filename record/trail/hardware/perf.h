@@ -14,7 +14,7 @@
 struct perf_calls {
 	/* A descriptor, on any processor. */
 	int (*open)(struct perf_event_attr *attr, pid_t tid);
-	int (*map)(void **memory, size_t bytes, int is_writable, int fd, size_t offset);
+	int (*map)(void **memory, size_t bytes, int fd, size_t offset);
 	void (*unmap)(void *memory, size_t bytes);
 	int (*control)(int fd, unsigned long request);
 	void (*close)(int fd);

@@ -3,7 +3,6 @@
 #include "base/testing/await.h"
 #include "target/claim/ledger.h"
 #include "target/process/testing/subject.h"
-#include "target/process/testing/folder.h"
 #include "record/trail/tracing.h"
 #include "record/trail/testing/hardware_fixture.h"
 
@@ -12,19 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void begin(void)
-{
-	fixture_begin();
-	folder_make();
-}
-
-static void end(void)
-{
-	folder_remove();
-	fixture_end();
-}
-
-TestSuite(tracing_hardware, .init = begin, .fini = end, .timeout = 120);
+TestSuite(tracing_hardware, .init = fixture_begin, .fini = fixture_end, .timeout = 120);
 
 /* Our claims; *row is the last. */
 static size_t claims(struct claim_row *row)
@@ -61,12 +48,12 @@ static void claim_of(enum claim_resource resource, struct claim_row *row)
 
 Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 {
-	struct tracing_how how = { .origin = ORIGIN_BTS, .machine = options.machine };
 	char words[TRACING_DETAIL_BYTES];
 	struct tracing *tracing;
 	struct subject subject;
 	struct claim_row row;
 
+	how.origin = ORIGIN_BTS;
 	subject_start(&subject, "waits", "poll");
 	cr_assert_eq(tracing_hardware.attach(&tracing, &sink.sink, &how, subject.pid, 0, words), 0,
 		     "%s", words);

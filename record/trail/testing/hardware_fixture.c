@@ -3,6 +3,7 @@
 
 #include "record/trail/hardware/bts.h"
 #include "record/trail/launch_gate.h"
+#include "target/process/testing/folder.h"
 #include "trace/testing/packets.h"
 
 #include <errno.h>
@@ -11,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-char root[64], detail[400];
+char root[64], detail[TRACING_DETAIL_BYTES];
 struct sample_sink sink;
-struct hardware_options options;
-struct hardware_result result;
+struct tracing_how how;
+struct tracing_result result;
 struct pt_item *items;
 size_t count;
 int may_begin_late;
@@ -27,17 +28,18 @@ void fixture_begin(void)
 	put("/sys/bus/event_source/devices/intel_pt/type", "8\n");
 	put("/sys/bus/event_source/devices/intel_bts/type", "9\n");
 	sample_sink_init(&sink);
-	options = (struct hardware_options){ .buffer_bytes = BUFFER,
-					     .machine = { root, &sample_perf_calls, NULL } };
+	folder_make();
+	how = (struct tracing_how){ .machine = { root, &sample_perf_calls, 0, NULL } };
 }
 
 void fixture_end(void)
 {
 	sample_sink_release(&sink);
+	folder_remove();
 	sample_folder_remove(root);
 }
 
-int launch_into(struct hardware **hardware, struct trail_sink *to, enum origin origin,
+int launch_into(struct tracing **hardware, struct trail_sink *to, enum origin origin,
 		char *const argv[])
 {
 	int gate, err;
@@ -47,7 +49,8 @@ int launch_into(struct hardware **hardware, struct trail_sink *to, enum origin o
 	pid = gate_fork(&gate, gate_become, argv[0], argv, NULL);
 	if (pid < 0)
 		return pid;
-	err = hardware_take(hardware, to, origin, &options, pid, gate, detail, sizeof(detail));
+	how.origin = origin;
+	err = tracing_hardware.take(hardware, to, &how, pid, gate, detail);
 	close(gate);
 	/* if the gate was never opened, the process has ended by itself */
 	if (err)
@@ -58,16 +61,16 @@ int launch_into(struct hardware **hardware, struct trail_sink *to, enum origin o
 
 int launch(enum origin origin, char *const argv[])
 {
-	struct hardware *hardware;
+	struct tracing *hardware;
 	int err = launch_into(&hardware, &sink.sink, origin, argv);
 
 	if (err) {
 		cr_assert_null(hardware);
 		return err;
 	}
-	while ((err = hardware_run(hardware, 1000)) > 0)
+	while ((err = tracing_hardware.run(hardware, 1000)) > 0)
 		;
-	hardware_result(hardware, &result);
+	tracing_hardware.result(hardware, &result, detail);
 	cr_assert_eq(err, 0, "%s", strerror(-err));
 	cr_assert(result.is_over);
 	cr_assert_eq(hardware_close(hardware), 0);
@@ -155,11 +158,11 @@ void is_over(enum trail_ending reason, uint64_t number)
 
 void pt_store(int compresses)
 {
-	struct pt_encode_options how = { .compresses_returns = compresses, .tsc = 1000 };
+	struct pt_encode_options encode = { .compresses_returns = compresses, .tsc = 1000 };
 	uint8_t *bytes;
 	size_t size;
 
-	cr_assert_eq(pt_encode(&bytes, &size, items, count, &how), 0);
+	cr_assert_eq(pt_encode(&bytes, &size, items, count, &encode), 0);
 	cr_assert_lt(size, sizeof(perf.area));
 	memcpy(perf.area, bytes, size);
 	perf.area_bytes = size;

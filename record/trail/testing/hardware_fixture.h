@@ -25,9 +25,9 @@
 
 extern char root[64];
 extern struct sample_sink sink;
-extern struct hardware_options options;
-extern struct hardware_result result;
-extern char detail[400];
+extern struct tracing_how how;
+extern struct tracing_result result;
+extern char detail[TRACING_DETAIL_BYTES];
 
 /* The trail that step made. */
 extern struct pt_item *items;
@@ -39,10 +39,10 @@ void fixture_begin(void);
 void fixture_end(void);
 
 /* Start a program that is recorded into `to`, stopped before its first instruction. */
-int launch_into(struct hardware **hardware, struct trail_sink *to, enum origin origin,
+int launch_into(struct tracing **hardware, struct trail_sink *to, enum origin origin,
 		char *const argv[]);
 
-/* Record a program to its end. What hardware_take() says. */
+/* Record a program to its end. What take() says. `detail` is its result's. */
 int launch(enum origin origin, char *const argv[]);
 
 /* Whether behind item i, a block, comes another place than straight on, and which. */

@@ -32,7 +32,7 @@ static int perf_open(struct perf_event_attr *attr, pid_t tid)
 	return 1000;
 }
 
-static int perf_map(void **memory, size_t bytes, int is_writable, int fd, size_t offset)
+static int perf_map(void **memory, size_t bytes, int fd, size_t offset)
 {
 	MUST(fd == 1000);
 	if (sample_perf.refuses_map)
@@ -48,7 +48,6 @@ static int perf_map(void **memory, size_t bytes, int is_writable, int fd, size_t
 		memcpy(*memory, sample_perf.area,
 		       bytes < SAMPLE_AREA_BYTES ? bytes : SAMPLE_AREA_BYTES);
 		sample_perf.page->aux_head = sample_perf.area_head;
-		sample_perf.is_area_writable = is_writable;
 		return 0;
 	}
 	sample_perf.page = *memory;

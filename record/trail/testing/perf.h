@@ -9,7 +9,7 @@
 #include "record/trail/hardware/perf.h"
 #include "record/trail/testing/pt_encode.h"
 
-#define SAMPLE_AREA_BYTES (64u * 4096u)
+#define SAMPLE_AREA_BYTES (1024u * 4096u)
 
 /* What it was asked, and what it answers. Only the first thread's buffers have anything in them. */
 extern struct sample_perf {
@@ -18,7 +18,6 @@ extern struct sample_perf {
 	size_t most_bytes;	       /* -EPERM for more of them in one; 0: any */
 	int refuses_map, refuses_open; /* -errno, of the second thread and on */
 	struct perf_event_mmap_page *page;
-	int is_area_writable;
 	uint8_t records[4096 * 32], area[SAMPLE_AREA_BYTES];
 	size_t record_bytes, area_bytes;
 	uint64_t area_head;
