@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/trail/origin.h"
 
+#include "base/number_file.h"
 #include "record/perf/refused.h"
 #include "record/trail/soft/soft_image.h"
 #include "record/trail/tracing.h"
+#include "target/claim/holder.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
 #define PATH_BYTES 4096
-#define HOLDERS_MAX 3
 #define CAP_SYS_ADMIN_BIT 21
 #define CAP_PERFMON_BIT 38
 #define SECCOMP_FILTERED 2
@@ -64,15 +63,10 @@ static FILE *file_open(const struct origin_machine *machine, const char *path)
 
 static long file_number(const struct origin_machine *machine, const char *path)
 {
-	FILE *file = file_open(machine, path);
-	long value = -1;
+	char full[PATH_BYTES];
 
-	if (!file)
-		return -1;
-	if (fscanf(file, "%ld", &value) != 1)
-		value = -1;
-	fclose(file);
-	return value;
+	snprintf(full, sizeof(full), "%s%s", machine && machine->root ? machine->root : "", path);
+	return number_file_read(full, -1);
 }
 
 /*
@@ -158,73 +152,6 @@ static void look_around(struct surroundings *around, const struct origin_machine
 	read_self(around);
 	around->paranoid = file_number(machine, "/proc/sys/kernel/perf_event_paranoid");
 	around->yama = file_number(machine, "/proc/sys/kernel/yama/ptrace_scope");
-}
-
-/* ---- who has it ---- */
-
-static int holds_perf(const struct origin_machine *machine, const char *pid)
-{
-	char path[PATH_BYTES], link[PATH_BYTES], target[64];
-	struct dirent *entry;
-	int found = 0;
-	DIR *list;
-
-	snprintf(path, sizeof(path), "%s/proc/%.20s/fd",
-		 machine && machine->root ? machine->root : "", pid);
-	list = opendir(path);
-	while (list && !found && (entry = readdir(list))) {
-		ssize_t length;
-
-		if (snprintf(link, sizeof(link), "%s/%s", path, entry->d_name) >= (int)sizeof(link))
-			continue;
-		length = readlink(link, target, sizeof(target) - 1);
-		if (length < 0)
-			continue;
-		target[length] = '\0';
-		found = !strcmp(target, "anon_inode:[perf_event]");
-	}
-	if (list)
-		closedir(list);
-	return found;
-}
-
-/*
- * Other processes that have perf events of any kind, as far as we may look: "perf events are held
- * by perf (12), gdb (34)"; "" without any.
- */
-static void origin_holders(const struct origin_machine *machine, char *text, size_t bytes)
-{
-	char path[PATH_BYTES], comm[32];
-	size_t used = 0;
-	int count = 0;
-	struct dirent *entry;
-	DIR *list;
-
-	text[0] = '\0';
-	snprintf(path, sizeof(path), "%s/proc", machine && machine->root ? machine->root : "");
-	list = opendir(path);
-	while (list && count < HOLDERS_MAX && (entry = readdir(list))) {
-		FILE *file;
-
-		if (!isdigit((unsigned char)entry->d_name[0]) ||
-		    strtol(entry->d_name, NULL, 10) == getpid() ||
-		    !holds_perf(machine, entry->d_name))
-			continue;
-		comm[0] = '\0';
-		snprintf(path, sizeof(path), "/proc/%.20s/comm", entry->d_name);
-		file = file_open(machine, path);
-		if (file && fgets(comm, sizeof(comm), file))
-			comm[strcspn(comm, "\n")] = '\0';
-		if (file)
-			fclose(file);
-		used += (size_t)snprintf(text + used, bytes - used, "%s%s (%.20s)",
-					 count++ ? ", " : "perf events are held by ", comm,
-					 entry->d_name);
-		if (used >= bytes)
-			break;
-	}
-	if (list)
-		closedir(list);
 }
 
 /* ---- one origin ---- */
@@ -360,8 +287,9 @@ static void on_refusal(struct origin_state *state, const struct surroundings *ar
 		no_unit(state, around, what);
 		break;
 	case EBUSY:
-		refused(state, WM_E_PERF_TAKEN, "%s", "");
-		origin_holders(around->machine, state->detail, sizeof(state->detail));
+		state->error = -WM_E_PERF_TAKEN;
+		claim_holder_text(&(struct claim_wanted){ CLAIM_BRANCH_UNIT, 0, -1 }, state->detail,
+				  sizeof(state->detail));
 		break;
 	default:
 		refused(state, -err, "%s", "perf_event_open(2)");
