@@ -4,7 +4,7 @@
  * does, and by waymark/trail.h. The hardware is simulated (sample_perf.h).
  */
 #include "record/session/session.h"
-#include "record/trail/hardware/bts.h"
+#include "record/trail/hardware/weave.h"
 #include "record/trail/live.h"
 #include "record/trail/testing/perf.h"
 #include "record/trail/trail.h"

@@ -672,25 +672,131 @@ static uint64_t last_bytes(const struct wm_trail *trail)
 	return bytes < LAST_BYTES_MAX ? bytes : LAST_BYTES_MAX;
 }
 
+#define TRAIL_FOLLOWS (1u << 31) /* among WM_TRAIL_FLAG_*: WM_FOLLOW_CHILDREN */
+
+/* What all hardware does. */
+#define HARDWARE (WM_TRAIL_FLAG_SWITCHES | WM_TRAIL_FLAG_THREAD | WM_TRAIL_FLAG_KERNEL)
+
+static const struct {
+	enum wm_trail_origin origin;
+	uint32_t can; /* WM_TRAIL_FLAG_* and TRAIL_FOLLOWS that may be asked of it */
+	int can_hold; /* it stops threads while there is no room: WM_POLICY_BLOCK */
+} all[ORIGINS + 1] = {
+	[ORIGIN_PT] = { WM_TRAIL_ORIGIN_PT, HARDWARE, 0 },
+	[ORIGIN_BTS] = { WM_TRAIL_ORIGIN_BTS, HARDWARE, 0 },
+	[ORIGIN_SOFT] = { WM_TRAIL_ORIGIN_SOFT,
+			  WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS | TRAIL_FOLLOWS, 1 },
+	[ORIGIN_ORACLE] = { TRAIL_ORIGIN_ORACLE,
+			    WM_TRAIL_FLAG_SIGNALS | WM_TRAIL_FLAG_SYSCALLS | WM_TRAIL_FLAG_THREAD |
+				    TRAIL_FOLLOWS,
+			    1 },
+};
+
+static const struct {
+	uint32_t flag;
+	const char *name;
+} flags[] = { { WM_TRAIL_FLAG_SWITCHES, "WM_TRAIL_FLAG_SWITCHES" },
+	      { WM_TRAIL_FLAG_SIGNALS, "WM_TRAIL_FLAG_SIGNALS" },
+	      { WM_TRAIL_FLAG_SYSCALLS, "WM_TRAIL_FLAG_SYSCALLS" },
+	      { WM_TRAIL_FLAG_KERNEL, "WM_TRAIL_FLAG_KERNEL" },
+	      { WM_TRAIL_FLAG_THREAD, "WM_TRAIL_FLAG_THREAD" },
+	      { TRAIL_FOLLOWS, "WM_FOLLOW_CHILDREN" } };
+
+/* What is asked of an origin. */
+struct origin_wanted {
+	uint32_t flags;	 /* WM_TRAIL_FLAG_*, TRAIL_FOLLOWS */
+	int must_hold;	 /* WM_POLICY_BLOCK */
+	int may_do_less; /* the user named no flags: an origin may lack some */
+};
+
+/* Whether it can do what is wanted; else why[bytes] says what it can't. */
+static int can_do(int origin, const struct origin_wanted *wanted, char *why, size_t bytes)
+{
+	uint32_t lacks = wanted->may_do_less ? 0 : wanted->flags & ~all[origin].can;
+
+	if (wanted->must_hold && !all[origin].can_hold) {
+		snprintf(why, bytes,
+			 "options.policy: the origin %s can't hold threads for WM_POLICY_BLOCK",
+			 origin_name((enum origin)origin));
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		if (lacks & flags[i].flag) {
+			snprintf(why, bytes, "options: the origin %s has no %s",
+				 origin_name((enum origin)origin), flags[i].name);
+			return 0;
+		}
+	return 1;
+}
+
+/* The best, or -1. why[bytes]: of each that was passed over. */
+static int choose_best(const struct origin_state states[ORIGINS],
+		       const struct origin_wanted *wanted, char *why, size_t bytes)
+{
+	size_t used = 0;
+
+	why[0] = '\0';
+	for (int i = 0; i < ORIGINS; i++) {
+		char lacks[96] = "";
+
+		if (!states[i].error && can_do(i, wanted, lacks, sizeof(lacks)))
+			return i;
+		used += (size_t)snprintf(why + used, bytes - used, "%snot %s: %s", used ? "; " : "",
+					 origin_name((enum origin)i),
+					 states[i].error ? wm_error_text(states[i].error) : lacks);
+		used = used < bytes ? used : bytes - 1;
+	}
+	return -1;
+}
+
+static int of_kind(enum wm_trail_origin origin)
+{
+	for (int i = 0; i < ORIGINS + !!tracing_oracle; i++)
+		if (all[i].origin == origin)
+			return i;
+	return -1;
+}
+
+/*
+ * For WM_TRAIL_ORIGIN_AUTO, the best of those that can do what is wanted: the words say why it is
+ * not one that is better. 0 or a negative error.
+ */
 static int choose(struct wm_trail *trail, int is_default)
 {
+	struct wm_trail_options *options = &trail->options;
+	struct tracing_how *how = &trail->how;
 	const struct origin_wanted wanted = {
-		.origin = trail->options.origin,
-		.flags = trail->options.flags |
-			 (trail->options.follow == WM_FOLLOW_CHILDREN ? TRAIL_FOLLOWS : 0),
-		.must_hold = trail->options.policy == WM_POLICY_BLOCK,
+		.flags = options->flags |
+			 (options->follow == WM_FOLLOW_CHILDREN ? TRAIL_FOLLOWS : 0),
+		.must_hold = options->policy == WM_POLICY_BLOCK,
 		.may_do_less = is_default,
 	};
-	int err = origin_choose(&trail->can, &trail->how, &wanted, trail->detail,
-				sizeof(trail->detail));
+	int is_auto = options->origin == WM_TRAIL_ORIGIN_AUTO, found;
+	struct origin_state states[ORIGINS];
+	char lacks[96] = "";
 
-	if (err)
-		return err;
-	trail->options.flags &= trail->can->can;
-	trail->options.origin = trail->can->origin;
-	trail->how.follows = !!(wanted.flags & trail->can->can & TRAIL_FOLLOWS);
+	origins_look(states, &how->machine);
+	how->has_kernel = !is_default && wanted.flags & WM_TRAIL_FLAG_KERNEL;
+	if (how->has_kernel)
+		origins_need_kernel(states, &how->machine);
+	found = is_auto ? choose_best(states, &wanted, trail->detail, sizeof(trail->detail))
+			: of_kind(options->origin);
+	if (found < 0 && !is_auto)
+		return trail_fail(trail, -EINVAL, "options.origin: %d", (int)options->origin);
+	if (found < 0) /* the one that can do most says what it can't */
+		found = ORIGIN_SOFT;
+	if (!can_do(found, &wanted, lacks, sizeof(lacks)))
+		return trail_fail(trail, -WM_E_TRAIL_ASKED, "%s", lacks);
+	if (found < ORIGINS && states[found].error)
+		return trail_fail(trail, states[found].error, "options.origin: %s%s%s",
+				  origin_name((enum origin)found),
+				  states[found].detail[0] ? ": " : "", states[found].detail);
+	how->origin = (enum origin)found;
+	how->follows = !!(wanted.flags & all[found].can & TRAIL_FOLLOWS);
 	/* do not wait for records that are overwritten anyway */
-	trail->how.last_bytes = trail->options.policy == WM_POLICY_CYCLIC ? last_bytes(trail) : 0;
+	how->last_bytes = options->policy == WM_POLICY_CYCLIC ? last_bytes(trail) : 0;
+	options->flags &= all[found].can;
+	options->origin = all[found].origin;
 	return 0;
 }
 

@@ -3,7 +3,6 @@
 #ifndef RECORD_TRAIL_TRAIL_H
 #define RECORD_TRAIL_TRAIL_H
 
-#include "record/trail/origin_choice.h"
 #include "record/trail/snapshot.h"
 #include "record/trail/store.h"
 #include "record/trail/tracer.h"
@@ -13,6 +12,7 @@
 #include <waymark/trail.h>
 
 #define TRAIL_DETAIL_BYTES 512
+#define TRAIL_ORIGIN_ORACLE ((enum wm_trail_origin)1) /* ORIGIN_ORACLE */
 
 struct ledger;
 
@@ -38,7 +38,6 @@ struct wm_trail {
 	/* the thread that takes what the tracer sends, and its own */
 	pthread_t thread;
 	int has_thread;
-	const struct origin_can *can;
 	struct tracing_how how;
 	struct tracer tracer;
 	int is_traced;		/* any thread may use the tracer; under the lock */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A caller's event loop with wm_trail_fd(). */
-#include "record/trail/origin_choice.h"
+#include "record/trail/trail.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records that a trail has no room for, or that were not requested. */
-#include "record/trail/origin_choice.h"
+#include "record/trail/trail.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Refusals of trails, with their words; and misuse. */
-#include "record/trail/origin_choice.h"
+#include "record/trail/trail.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 

@@ -3,7 +3,7 @@
  * Trails of programs that the engine translates, as a debugger uses them: single steps must give
  * the same records.
  */
-#include "record/trail/origin_choice.h"
+#include "record/trail/trail.h"
 #include "base/testing/await.h"
 #include "record/trail/testing/subject.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cursors over trails, there and back, by each unit. */
-#include "record/trail/origin_choice.h"
+#include "record/trail/trail.h"
 #include "record/trail/testing/steps.h"
 #include "trace/testing/packets.h"
 #include "trace/trail/testing/trail.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The origins that hardware gives: pt and bts (origin.h). The kernel stores for each thread of a
- * process which way it went, and what was stored is drained and woven (pt.h, bts.h) into the sink.
+ * process which way it went, and what was stored is drained and woven (pt.h, weave.h) into the sink.
  *
  * The process runs at its own speed, none of our code in it. ptrace(2) holds its threads where one
  * begins, executes another program or ends, so that none is missed.
@@ -17,7 +17,6 @@
 #include "base/array.h"
 #include "record/perf/perf_record.h"
 #include "record/perf/ring.h"
-#include "record/trail/hardware/bts.h"
 #include "record/trail/hardware/kernel_codes.h"
 #include "record/trail/hardware/pt.h"
 #include "record/trail/hardware/weave.h"
@@ -397,7 +396,7 @@ static void take_area(struct tracing *hardware, struct hardware_thread *thread, 
 	if (hardware->origin == ORIGIN_PT)
 		thread->count += count;
 	else
-		failed(hardware, bts_take(&thread->weave, to, count));
+		failed(hardware, weave_bts(&thread->weave, to, count));
 }
 
 /* Space of the area, and the flags of include/uapi/linux/perf_event.h, PERF_AUX_FLAG_*. */

@@ -3,7 +3,7 @@
  * Recordings by hardware that go through the kernel, whose code is in a core that is made up
  * (kcore.h).
  */
-#include "record/trail/hardware/bts.h"
+#include "record/trail/hardware/weave.h"
 #include "record/trail/testing/hardware_fixture.h"
 #include "record/trail/testing/kcore.h"
 #include "target/code/testing/block_read.h"

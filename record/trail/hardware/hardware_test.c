@@ -3,7 +3,7 @@
  * Recordings by Branch Trace Store. Tests that need the unit itself are skipped on other
  * processors.
  */
-#include "record/trail/hardware/bts.h"
+#include "record/trail/hardware/weave.h"
 #include "record/trail/testing/hardware_fixture.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that hardware records, their buffers, and what goes wrong. */
 #include "base/testing/await.h"
-#include "record/trail/hardware/bts.h"
+#include "record/trail/hardware/weave.h"
 #include "record/trail/testing/hardware_fixture.h"
 #include "record/trail/trace_sink.h"
 #include "target/process/target.h"

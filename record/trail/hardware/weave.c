@@ -250,7 +250,12 @@ static int came_elsewhere(struct weave *weave, const struct weave_seen *seen, in
 			   seen || from >= TRAIL_KERNEL ? TRAIL_GAP_KERNEL : TRAIL_GAP_NATIVE, 0);
 }
 
-int weave_branch(struct weave *weave, uint64_t from, uint64_t to)
+/*
+ * It took a branch. What ran from where the last one led up to `from` is given, then that
+ * instruction, if it is one that may lead to `to`: else the thread was interrupted there, and it
+ * has not run.
+ */
+static int weave_branch(struct weave *weave, uint64_t from, uint64_t to)
 {
 	int err = 0, is_led, has_kernel = weave->codes->has_kernel;
 	const struct weave_seen *seen;
@@ -278,4 +283,21 @@ int weave_branch(struct weave *weave, uint64_t from, uint64_t to)
 		err = came_elsewhere(weave, seen, is_led, from, to);
 	weave_stand(weave, to);
 	return err;
+}
+
+int weave_bts(struct weave *weave, const uint8_t *bytes, size_t count)
+{
+	struct {
+		uint64_t from, to, flags; /* flags: bit 4, predicted */
+	} taken;
+	int err = 0;
+
+	_Static_assert(sizeof(taken) == BTS_RECORD_BYTES, "a record's layout");
+	for (; count >= sizeof(taken) && !err; count -= sizeof(taken), bytes += sizeof(taken)) {
+		memcpy(&taken, bytes, sizeof(taken));
+		/* bts_buffer_pad_out() of the kernel fills up with zeros */
+		if (taken.from || taken.to)
+			err = weave_branch(weave, taken.from, taken.to);
+	}
+	return err || !count ? err : weave_lost(weave);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A thread's trail woven from the little that hardware reports: instructions as they ran (pt.h), or
- * just the branches that were taken (bts.h). Between branches the code itself shows what ran.
+ * just the branches that were taken (weave_bts()). Between branches the code itself shows what ran.
  *
  * The output keeps the successor rule (abi/trail.h) for any input: where the hardware contradicts
  * the code, it has a TRAIL_LOST, and nothing uncertain. Anything between two instructions ends the
@@ -22,6 +22,9 @@
 
 /* The most straight code between two branches. */
 #define WEAVE_STRAIGHT_MAX (1u << 17)
+
+/* Intel SDM, volume 3, 18.4.9 "BTS and DS save area", "64-bit branch trace record format". */
+#define BTS_RECORD_BYTES 24u
 
 struct weave_seen; /* an instruction, decoded once */
 
@@ -77,13 +80,6 @@ int weave_event(struct weave *weave, enum trail_event kind, uint64_t at, uint64_
 void weave_stand(struct weave *weave, uint64_t address);
 
 /*
- * It took a branch. What ran from where the last one led up to `from` is given, then that
- * instruction, if it is one that may lead to `to`: else the thread was interrupted there, and it
- * has not run.
- */
-int weave_branch(struct weave *weave, uint64_t from, uint64_t to);
-
-/*
  * It was seen standing before the instruction at `address`, with no branch since the last. 1: what
  * ran is given; 0: it can't have got there so, and nothing is done.
  */
@@ -91,5 +87,11 @@ int weave_reach(struct weave *weave, uint64_t address);
 
 /* It is unknown how much is missing here, and where the thread continues. */
 int weave_lost(struct weave *weave);
+
+/*
+ * Records of Intel's Branch Trace Store, in an AUX area of intel_bts, oldest first. A record cut at
+ * the end is lost. 0 or the sink's error.
+ */
+int weave_bts(struct weave *weave, const uint8_t *bytes, size_t count);
 
 #endif

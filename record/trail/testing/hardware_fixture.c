@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/trail/testing/hardware_fixture.h"
 
-#include "record/trail/hardware/bts.h"
+#include "record/trail/hardware/weave.h"
 #include "record/trail/launch_gate.h"
 #include "target/process/testing/folder.h"
 #include "trace/testing/packets.h"

@@ -2,7 +2,7 @@
 #include "record/trail/testing/subject.h"
 
 #include "base/testing/await.h"
-#include "record/trail/origin_choice.h"
+#include "record/trail/trail.h"
 #include "target/code/file.h"
 #include "target/code/symbol.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Branches put by hand, and the trails that are woven of them. */
-#include "record/trail/hardware/bts.h"
+#include "record/trail/hardware/weave.h"
 #include "record/trail/testing/sink.h"
 #include "trace/testing/packets.h"
 
@@ -48,7 +48,7 @@ static void take(uint64_t from, uint64_t to)
 	/* as the kernel has them: from, to, misc */
 	uint64_t record[3] = { from, to, 0x10 };
 
-	cr_assert_eq(bts_take(&weave, (const uint8_t *)record, sizeof(record)), 0);
+	cr_assert_eq(weave_bts(&weave, (const uint8_t *)record, sizeof(record)), 0);
 }
 
 static void expect(const char *text)
@@ -177,7 +177,7 @@ Test(bts, passes_over_padding_and_says_what_is_cut)
 		0x10, 0,    0, 0, 0, 0, 0, 0, /* predicted */
 	};
 
-	cr_assert_eq(bts_take(&weave, bytes, sizeof(bytes)), 0);
+	cr_assert_eq(weave_bts(&weave, bytes, sizeof(bytes)), 0);
 	expect("1005+5/1 call\nlost@0 0\n");
 }
 
@@ -219,7 +219,7 @@ Test(bts, reports_what_the_sink_says)
 	uint64_t record[6] = { 0x1005, 0x1020, 0, 0x1023, 0x100a, 0 };
 
 	sink.fails_at = 1;
-	cr_expect_eq(bts_take(&weave, (const uint8_t *)record, sizeof(record)), -EIO);
+	cr_expect_eq(weave_bts(&weave, (const uint8_t *)record, sizeof(record)), -EIO);
 }
 
 /* Whatever comes, what is given is a trail. */
