@@ -23,17 +23,29 @@ static int is_noted(const struct modules *modules, const struct map *first)
 	return 0;
 }
 
-/* By its memory: so also what was deleted since, and the vdso. 0: its headers can't be read. */
-static int module_read(struct control_module *module, int memory, const struct map *first)
+void modules_build_id(struct control_module *module, const struct elf *elf)
+{
+	int bytes = elf_build_id(elf, module->build_id);
+
+	module->build_id_bytes = (uint8_t)(bytes > 0 ? bytes : 0);
+}
+
+const struct map *modules_first_map(const struct maps *maps, const struct map *map)
+{
+	while (map > maps->list && !strcmp(map[-1].path, map->path))
+		map--;
+	return map;
+}
+
+int modules_read(struct control_module *module, int memory, const struct map *first)
 {
 	struct elf elf;
-	int bytes, is_read = !elf_open_memory(&elf, memory, first->start);
+	int is_read = !elf_open_memory(&elf, memory, first->start);
 
 	*module = (struct control_module){ .base = first->start };
 	if (is_read) {
 		module->base = elf.base;
-		bytes = elf_build_id(&elf, module->build_id);
-		module->build_id_bytes = (uint8_t)(bytes > 0 ? bytes : 0);
+		modules_build_id(module, &elf);
 	}
 	elf_release(&elf);
 	return is_read;
@@ -57,7 +69,7 @@ static int note(struct modules *modules, int memory, const struct map *first)
 		free(path);
 		return -ENOMEM;
 	}
-	module_read(&module, memory, first);
+	modules_read(&module, memory, first);
 	noted = &modules->noted[modules->count++];
 	*noted = (struct module_noted){ .start = first->start };
 	noted->device = first->device;
@@ -76,7 +88,7 @@ static int is_there(const struct maps *maps, int memory, const struct module_not
 	if (!map || map->start != noted->start || map->inode != noted->inode ||
 	    map->device != noted->device || strcmp(map->path, noted->path) != 0)
 		return 0;
-	return !module_read(&now, memory, map) || !memcmp(&now, &noted->module, sizeof(now));
+	return !modules_read(&now, memory, map) || !memcmp(&now, &noted->module, sizeof(now));
 }
 
 /* Tell what is not there any more, before what may have taken its place. */
@@ -120,8 +132,7 @@ int modules_note(struct modules *modules, pid_t pid)
 
 			if (!(first->prot & PROT_EXEC) || !first->path[0])
 				continue;
-			while (first > maps.list && !strcmp(first[-1].path, maps.list[i].path))
-				first--;
+			first = modules_first_map(&maps, first);
 			if (!is_noted(modules, first))
 				err = note(modules, memory, first);
 		}

@@ -3,6 +3,8 @@
 #ifndef RECORD_TRAIL_MODULES_H
 #define RECORD_TRAIL_MODULES_H
 
+#include "base/elf.h"
+#include "base/maps.h"
 #include "record/trail/sink.h"
 #include "trace/trail/module_epochs.h"
 
@@ -22,6 +24,16 @@ struct modules {
 	size_t count, room;
 	int is_copied; /* modules_copy(), and not looked at since */
 };
+
+/*
+ * The module whose first mapping that is, by the process's memory (/proc/PID/mem): so also what was
+ * deleted since, and the vdso. 0: its headers can't be read, and the base is that mapping's.
+ */
+int modules_read(struct control_module *module, int memory, const struct map *first);
+void modules_build_id(struct control_module *module, const struct elf *elf);
+
+/* The first mapping of a file's that others follow, this one among them. */
+const struct map *modules_first_map(const struct maps *maps, const struct map *map);
 
 /*
  * Note what has code in the process and was not noted yet, and what was noted and has gone. 0, also

@@ -378,13 +378,6 @@ static int only_path(struct trail_sink *sink, struct sink_thread *thread,
 
 static int make(struct only **out, struct trail_sink *to, struct only *first);
 
-static int only_is_full(struct trail_sink *sink)
-{
-	struct only *only = only_of(sink);
-
-	return only->to->calls->is_full(only->to);
-}
-
 /* A child that ended before we looked at it ran its parent's program. */
 static const char *exe_of(const struct only *first, const struct sink_process *process)
 {
@@ -433,20 +426,11 @@ static int only_process_end(struct trail_sink *sink, const struct sink_ending *e
 #define CALLS                                                                                      \
 	.begin = only_begin, .module = only_module, .thread_begin = only_thread_begin,             \
 	.thread_name = only_thread_name, .since = only_since, .block = only_block,                 \
-	.event = only_event, .thread_end = only_thread_end
+	.path = only_path, .event = only_event, .thread_end = only_thread_end
 
-/* What the sink behind can: bit 0 is_full(), bit 1 child(), bit 2 path(). */
-static const struct trail_sink_calls calls[8] = {
-	{ CALLS },
-	{ CALLS, .is_full = only_is_full },
-	{ CALLS, .child = only_child, .process_end = only_process_end },
-	{ CALLS, .is_full = only_is_full, .child = only_child, .process_end = only_process_end },
-	{ CALLS, .path = only_path },
-	{ CALLS, .is_full = only_is_full, .path = only_path },
-	{ CALLS, .child = only_child, .process_end = only_process_end, .path = only_path },
-	{ CALLS, .is_full = only_is_full, .child = only_child, .process_end = only_process_end,
-	  .path = only_path },
-};
+static const struct trail_sink_calls calls = { CALLS };
+static const struct trail_sink_calls following_calls = { CALLS, .child = only_child,
+							 .process_end = only_process_end };
 
 static int make(struct only **out, struct trail_sink *to, struct only *first)
 {
@@ -467,8 +451,7 @@ int only_open(struct only **only, struct trail_sink *to, const struct only_names
 	if (err)
 		return err;
 	(*only)->names = *names;
-	(*only)->sink.calls = &calls[(to->calls->is_full ? 1 : 0) | (to->calls->child ? 2 : 0) |
-				     (to->calls->path ? 4 : 0)];
+	(*only)->sink.calls = to->calls->child ? &following_calls : &calls;
 	return 0;
 }
 

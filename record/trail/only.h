@@ -30,7 +30,10 @@ struct only_names {
 
 struct only;
 
-/* `to` is the caller's and must live longer. `names` are copied. 0 or -ENOMEM. */
+/*
+ * `to` is the caller's, must live longer, and takes paths where the origin puts them. `names` are
+ * copied. 0 or -ENOMEM.
+ */
 int only_open(struct only **only, struct trail_sink *to, const struct only_names *names);
 
 /* Where an origin puts what it has. */

@@ -3,7 +3,6 @@
 
 #include "arch/loader.h"
 #include "record/trail/soft/soft_leave.h"
-#include "record/trail/soft/soft_sanitized.h"
 #include "target/process/reach.h"
 
 #include <errno.h>
@@ -176,8 +175,7 @@ static int map_engine(struct soft_attach *attach, const struct soft_image *image
 	int err;
 
 	attach->engine_bytes = image->bytes + (table_bytes + PAGE - 1) / PAGE * PAGE;
-	attach->is_far = soft_is_sanitized(first_of(attach)->tid);
-	attach->engine = soft_channel_place(attach->is_far);
+	attach->engine = soft_image_place(first_of(attach)->tid, &attach->is_far);
 	/* the engine protects its parts by itself, which is a call of the thread's less for each */
 	err = map(attach, attach->engine_bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
 		  MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, &attach->engine);

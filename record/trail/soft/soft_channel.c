@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -81,14 +80,6 @@ static int lay_out(struct soft_channel *channel)
 	channel->rings_at = channel->log_at + sizes->log_bytes;
 	channel->bytes = channel->rings_at + (uint64_t)rings;
 	return 0;
-}
-
-uint64_t soft_channel_place(int is_far)
-{
-	uint64_t random = 0;
-
-	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
-	return engine_place(random, is_far) / PAGE * PAGE;
 }
 
 static int map(struct soft_channel *channel)

@@ -57,9 +57,6 @@ void soft_channel_close_fd(struct soft_channel *channel);
 /* From now on the head says where everything is: the engine may begin. */
 void soft_channel_fill(const struct soft_channel *channel);
 
-/* A random address in the engine's region of the target: a hint for mmap(2). */
-uint64_t soft_channel_place(int is_far);
-
 void soft_channel_close(struct soft_channel *channel);
 
 /* Answer what was asked for by one of its words: enum engine_ask, enum engine_trace_ask. */

@@ -115,8 +115,9 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 	set_modules(first);
 	first->end_fd = ended_open(pid);
 	follow->began_ns = ticks_monotonic_ns();
-	return failed(follow,
-		      first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
+	return failed(follow, first->end_fd < 0
+				      ? first->end_fd
+				      : modules_note(&first->modules.modules, first->pid));
 }
 
 /* ---- what a process asks for: whether it is what it says, and may have it ---- */
@@ -336,7 +337,7 @@ static void forget(struct soft_follow *follow, struct soft_process *process)
 	give_entry(follow, process);
 	soft_reader_release(process->reader);
 	soft_channel_close(process->channel);
-	soft_modules_release(&process->modules);
+	modules_release(&process->modules.modules);
 	ended_close(process->end_fd);
 	process->end_fd = -1;
 	process->use = SOFT_NONE;
@@ -413,7 +414,7 @@ static void begin(struct soft_follow *follow, struct soft_process *process)
 	source->pid = process->pid;
 	failed(follow, modules_tell(&process->modules.modules));
 	if (process->shares_parent) /* its log has the rest of them */
-		failed(follow, soft_modules_note(&process->modules));
+		failed(follow, modules_note(&process->modules.modules, process->pid));
 }
 
 /*
@@ -772,7 +773,7 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 	soft_follow_children(follow, process);
 	failed(follow, soft_reader_executed(process->reader, (pid_t)former, process->pid, comm));
 	leave_channel(follow, process);
-	failed(follow, soft_modules_note(&process->modules));
+	failed(follow, modules_note(&process->modules.modules, process->pid));
 	err = enter(follow, process, &follow->sizes);
 	process->is_native = err != 0;
 	process->is_entered = !err;
@@ -910,7 +911,7 @@ int soft_follow_end(struct soft_follow *follow, struct soft_process *process,
 		failed(follow, soft_reader_end(process->reader, end_with));
 		tell_sink(follow, process);
 	}
-	soft_modules_release(&process->modules);
+	modules_release(&process->modules.modules);
 	if (is_over)
 		ended_release(process->end_fd, process->pid);
 	ended_close(process->end_fd);
@@ -1092,7 +1093,7 @@ void soft_follow_release(struct soft_follow *follow)
 	for (uint32_t n = 0; follow->processes && n < follow->count; n++) {
 		struct soft_process *process = &follow->processes[n];
 
-		soft_modules_release(&process->modules);
+		modules_release(&process->modules.modules);
 		ended_close(process->end_fd);
 		if (n && process->use != SOFT_NONE) {
 			soft_reader_release(process->reader);

@@ -8,9 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -135,4 +139,64 @@ int soft_image_find(struct soft_image *image, const char *named, char *detail, s
 	if (err == -WM_E_NO_ENGINE || err == -WM_E_PROTOCOL || error_is_lack(err))
 		return err;
 	return -WM_E_ENGINE_FILE;
+}
+
+/* ---- its place in a process ---- */
+
+/* With the NUL before and behind: what strings of dynamic symbols have. */
+static int has_name(const Elf_Data *strings)
+{
+	static const char *const names[] = { "\0__asan_init", "\0__tsan_init", "\0__msan_init",
+					     "\0__hwasan_init" };
+
+	for (size_t i = 0; strings && strings->d_buf && i < sizeof(names) / sizeof(names[0]); i++)
+		if (memmem(strings->d_buf, strings->d_size, names[i], strlen(names[i] + 1) + 2))
+			return 1;
+	return 0;
+}
+
+/* A compiler has the names too, but in its data. */
+static int imports(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	int is = 0;
+
+	while (!is && (section = elf_nextscn(elf, section))) {
+		GElf_Shdr head;
+
+		if (gelf_getshdr(section, &head) && head.sh_type == SHT_DYNSYM)
+			is = has_name(elf_rawdata(elf_getscn(elf, head.sh_link), NULL));
+	}
+	return is;
+}
+
+/*
+ * Whether the program that a process has executed imports a sanitizer's runtime, whose shadow memory
+ * is at addresses of its own choice; 0 also where its file can't be read.
+ */
+static int is_sanitized(pid_t pid)
+{
+	char path[32];
+	Elf *elf = NULL;
+	int fd, is;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (elf_version(EV_CURRENT) != EV_NONE)
+		elf = elf_begin(fd, ELF_C_READ, NULL);
+	is = elf && imports(elf);
+	elf_end(elf);
+	close(fd);
+	return is;
+}
+
+uint64_t soft_image_place(pid_t pid, int *is_far)
+{
+	uint64_t random = 0;
+
+	*is_far = is_sanitized(pid);
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	return engine_place(random, *is_far) / PAGE * PAGE;
 }

@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SOFT_IMAGE_SEGMENTS_MAX 16
 
@@ -37,5 +38,11 @@ void soft_image_close(struct soft_image *image);
  * -EMFILE: detail[bytes] names it.
  */
 int soft_image_find(struct soft_image *image, const char *named, char *detail, size_t bytes);
+
+/*
+ * A random address for it in a process: a hint for mmap(2). *is_far (ENGINE_BOOT_FAR): its program
+ * has a sanitizer's shadow memory, and the engine is elsewhere. Any thread.
+ */
+uint64_t soft_image_place(pid_t pid, int *is_far);
 
 #endif

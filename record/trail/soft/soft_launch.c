@@ -2,7 +2,6 @@
 #include "record/trail/soft/soft_launch.h"
 
 #include "record/trail/launch_gate.h"
-#include "record/trail/soft/soft_sanitized.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
 
@@ -446,12 +445,12 @@ static int map_all(struct soft_launch *launch, const struct soft_parts *parts)
 {
 	const struct soft_channel *channel = parts->channel;
 	const struct soft_image *image = parts->image;
-	int is_far = soft_is_sanitized(launch->pid);
+	int is_far = 0;
 	uint64_t boot_at;
 	int err = check_room(launch, channel);
 
 	if (!err) {
-		launch->engine = soft_channel_place(is_far);
+		launch->engine = soft_image_place(launch->pid, &is_far);
 		err = map_engine(launch, image);
 	}
 	if (!err) {

@@ -19,11 +19,6 @@
 #define PAGE 4096u
 #define TICK_NS 10000000u /* at CONFIG_HZ=100 */
 
-int soft_modules_note(struct soft_modules *modules)
-{
-	return modules_note(&modules->modules, modules->pid);
-}
-
 /*
  * The base of the module of this mapped part: the offset to add to its linked addresses. Two
  * segments may have the same page of the file: that with code is meant.
@@ -46,13 +41,6 @@ static uint64_t base_of(const struct elf *elf, const struct engine_module *modul
 		base = module->start - (module->offset - first) - segment->p_vaddr / PAGE * PAGE;
 	}
 	return base;
-}
-
-static void build_read(struct control_module *module, const struct elf *elf)
-{
-	int bytes = elf_build_id(elf, module->build_id);
-
-	module->build_id_bytes = (uint8_t)(bytes > 0 ? bytes : 0);
 }
 
 static uint64_t clock_ns(clockid_t id)
@@ -84,18 +72,16 @@ static int is_later(const struct soft_modules *modules, const struct engine_modu
 			       (clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
 }
 
-static int by_file(struct control_module *module, const struct engine_module *reported,
-		   const char *path)
+static void by_file(struct control_module *module, const struct engine_module *reported,
+		    const char *path)
 {
 	struct elf elf;
-	int err = elf_open(&elf, path);
 
-	if (!err) {
+	if (!elf_open(&elf, path)) {
 		module->base = base_of(&elf, reported);
-		build_read(module, &elf);
+		modules_build_id(module, &elf);
 	}
 	elf_release(&elf);
-	return err;
 }
 
 static int has_path(const struct map *map, const char *path)
@@ -109,29 +95,25 @@ static int has_path(const struct map *map, const char *path)
 /* Of a module whose file was removed, or that never had one: its memory is most likely there. */
 static int by_memory(struct control_module *module, pid_t pid, uint64_t start, const char *path)
 {
-	struct maps maps;
+	struct control_module found;
 	const struct map *first;
-	int memory = -1, err = -ENOENT;
-	struct elf elf;
+	struct maps maps;
+	int memory, is_found = 0;
 	char name[64];
 
 	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	memory = open(name, O_RDONLY | O_CLOEXEC);
 	first = maps_read(&maps, pid) ? NULL : maps_find(&maps, start);
-	if (first && has_path(first, path))
-		memory = open(name, O_RDONLY | O_CLOEXEC);
-	if (memory >= 0) {
-		while (first > maps.list && !strcmp(first[-1].path, first->path))
-			first--;
-		err = elf_open_memory(&elf, memory, first->start);
-		if (!err) {
-			module->base = elf.base;
-			build_read(module, &elf);
-		}
-		elf_release(&elf);
-		close(memory);
+	if (first && has_path(first, path)) {
+		first = modules_first_map(&maps, first);
+		is_found = modules_read(&found, memory, first);
 	}
+	if (is_found)
+		*module = found;
 	maps_release(&maps);
-	return err;
+	if (memory >= 0)
+		close(memory);
+	return is_found;
 }
 
 static void identify(const struct soft_modules *modules, struct control_module *module,
@@ -141,8 +123,8 @@ static void identify(const struct soft_modules *modules, struct control_module *
 	int has_file = path[0] == '/' && !stat(path, &about);
 
 	if (has_file && !is_later(modules, reported, &about)) {
-		(void)by_file(module, reported, path);
-	} else if (modules->is_gone || by_memory(module, modules->pid, reported->start, path)) {
+		by_file(module, reported, path);
+	} else if (modules->is_gone || !by_memory(module, modules->pid, reported->start, path)) {
 		/* the base is a guess, and no file has this build id */
 		module->build_id_bytes = has_file;
 	}
@@ -208,9 +190,4 @@ int soft_modules_told(struct soft_modules *of, const struct engine_module *repor
 		return -ENOMEM;
 	modules->count++;
 	return modules_report(modules, &module, path);
-}
-
-void soft_modules_release(struct soft_modules *modules)
-{
-	modules_release(&modules->modules);
 }

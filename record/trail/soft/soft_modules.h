@@ -17,14 +17,8 @@ struct soft_modules {
 	int is_gone; /* the process has nothing mapped any more */
 };
 
-/*
- * Report what is mapped now: before the engine runs, or where none does. 0, or the sink's error.
- */
-int soft_modules_note(struct soft_modules *modules);
-
-/* The engine saw code mapped, or, ENGINE_ENTRY_GONE, unmapped. The same. */
+/* The engine saw code mapped, or, ENGINE_ENTRY_GONE, unmapped. 0, or the sink's error. */
 int soft_modules_told(struct soft_modules *modules, const struct engine_module *module,
 		      const char *path);
-void soft_modules_release(struct soft_modules *modules);
 
 #endif

@@ -54,7 +54,7 @@ static int build_id_bytes(void)
 	cr_assert_eq(soft_modules_told(&modules, &reported, path), 0);
 	cr_assert_eq(modules.modules.count, 1);
 	bytes = modules.modules.noted[0].module.build_id_bytes;
-	soft_modules_release(&modules);
+	modules_release(&modules.modules);
 	return bytes;
 }
 
