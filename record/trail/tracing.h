@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How the tracer (tracer.h) records another process: by hardware (hardware.c), or by an engine in
- * it (soft.h).
+ * it (soft.c).
  */
 #ifndef RECORD_TRAIL_TRACING_H
 #define RECORD_TRAIL_TRACING_H
@@ -86,6 +86,11 @@ static inline void tracing_ended(struct tracing_result *result, pid_t pid, int s
 }
 
 extern const struct tracing_calls tracing_soft, tracing_hardware;
+
+/* As let_go(), and release; an error is of the writing. NULL is allowed. */
+int soft_close(struct tracing *soft);
+int hardware_close(struct tracing *hardware);
+
 extern const struct tracing_calls *tracing_oracle; /* of ORIGIN_ORACLE; NULL but in tests */
 
 static inline const struct tracing_calls *tracing_calls_of(enum origin origin)

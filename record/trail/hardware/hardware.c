@@ -12,8 +12,6 @@
  * The kernel's code is read from /proc/kcore (kernel_codes.h). Where that can't be done the kernel
  * is not recorded, its part is a TRAIL_GAP, and the result's detail says why.
  */
-#include "record/trail/hardware/hardware.h"
-
 #include "base/array.h"
 #include "record/perf/perf_record.h"
 #include "record/perf/ring.h"
@@ -22,6 +20,7 @@
 #include "record/trail/hardware/weave.h"
 #include "record/trail/launch_gate.h"
 #include "record/trail/modules.h"
+#include "record/trail/tracing.h"
 #include "target/claim/holder.h"
 #include "target/claim/ledger.h"
 #include "target/claim/limits.h"
@@ -54,6 +53,9 @@
 #define RUN_POLL_NS 1000000 /* buffers take much longer to fill */
 #define ATTACH_ROUNDS 20
 #define PAGE 4096u
+/* A thread's buffer; where the kernel has not so much for us, half of it, and so on, down to this. */
+#define BUFFER_BYTES (UINT64_C(4) << 20)
+#define BUFFER_MIN (UINT64_C(16) << 10)
 #define RING_BYTES (16u * PAGE) /* of records; branches are in the AUX area */
 #define HELD_BYTES                                                                                 \
 	(UINT64_C(256) << 20) /* of a thread's packets of Intel PT, before they are decoded */
@@ -219,11 +221,11 @@ static int buffers_map(struct tracing *hardware, struct hardware_thread *thread,
  */
 static int buffers_map_what_fits(struct tracing *hardware, struct hardware_thread *thread)
 {
-	uint64_t bytes = HARDWARE_BUFFER_BYTES;
+	uint64_t bytes = BUFFER_BYTES;
 	int err, first = 0;
 
 	while ((err = buffers_map(hardware, thread, bytes)) != 0) {
-		if ((err != -EPERM && err != -ENOMEM) || bytes / 2 < HARDWARE_BUFFER_MIN)
+		if ((err != -EPERM && err != -ENOMEM) || bytes / 2 < BUFFER_MIN)
 			break;
 		first = first ? first : err;
 		bytes /= 2;
@@ -231,7 +233,7 @@ static int buffers_map_what_fits(struct tracing *hardware, struct hardware_threa
 	if (!err && first)
 		note(hardware, NOTE_BUFFER,
 		     "thread %d has a buffer of %" PRIu64 " KiB instead of %" PRIu64 ": %s",
-		     (int)thread->tid, bytes >> 10, HARDWARE_BUFFER_BYTES >> 10,
+		     (int)thread->tid, bytes >> 10, BUFFER_BYTES >> 10,
 		     first == -EPERM ? "raise kernel.perf_event_mlock_kb or ulimit -l, or give "
 				       "waymark CAP_IPC_LOCK, for all of it"
 				     : "the kernel has no more memory in one piece");

@@ -173,7 +173,7 @@ Test(hardware_threads, takes_no_buffer_that_is_of_no_use)
 {
 	char *argv[] = { PROGRAM, (char *)"c", NULL };
 
-	perf.most_bytes = HARDWARE_BUFFER_MIN - 1;
+	perf.most_bytes = BUFFER_MIN - 1;
 	cr_expect_eq(launch(ORIGIN_PT, argv), -WM_E_MEMORY_LIMIT);
 	cr_expect_eq(perf.mapped, perf.unmapped);
 }

@@ -63,7 +63,7 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 			row.claim.resource == CLAIM_DESCRIPTORS && row.claim.count == 1));
 	claim_of(CLAIM_LOCKED_MEMORY, &row);
 	cr_expect_eq(row.claim.scope, CLAIM_OF_USER);
-	cr_expect_geq(row.claim.count, UINT64_C(4096) + HARDWARE_BUFFER_MIN);
+	cr_expect_geq(row.claim.count, UINT64_C(4096) + BUFFER_MIN);
 	claim_of(CLAIM_BRANCH_UNIT, &row);
 	cr_expect_eq(row.state, CLAIM_HELD);
 	cr_expect_eq(row.claim.resource, CLAIM_BRANCH_UNIT);

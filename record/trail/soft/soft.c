@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/trail/soft/soft.h"
-
+/*
+ * The origin `soft`: an engine inside of the process runs its program as translated code, which
+ * logs its blocks (inside/engine/, abi/engine.h); this part reads the log.
+ *
+ * ptrace(2) is used only while the engine enters the process. When the tool ends, the process
+ * continues. All calls come from one thread: tracing_soft, by take() at a gate of soft_become()
+ * (soft_launch.h), or by attach(), which stops all threads.
+ */
 #include "record/trail/soft/soft_attach.h"
 #include "record/trail/soft/soft_channel.h"
 #include "record/trail/soft/soft_ended.h"
@@ -8,6 +14,7 @@
 #include "record/trail/soft/soft_launch.h"
 #include "record/trail/soft/soft_leave.h"
 #include "record/trail/soft/soft_reader.h"
+#include "record/trail/tracing.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 

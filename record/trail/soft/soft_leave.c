@@ -397,8 +397,8 @@ static int head_read(pid_t pid, uint64_t at, struct engine_channel *head, struct
 	return 0;
 }
 
-/* 1: it is gone; 0: not yet; or an error. */
-static int rid(pid_t pid, uint64_t at, struct detail detail)
+/* 1: no thread is in it, and with `unmaps` it is gone; 0: not yet; or an error. */
+static int rid(pid_t pid, uint64_t at, int unmaps, struct detail detail)
 {
 	struct engine_channel head;
 	struct soft_left left;
@@ -410,11 +410,33 @@ static int rid(pid_t pid, uint64_t at, struct detail detail)
 		soft_leave_move(pid, &head.places, NULL);
 		return 0;
 	}
+	if (!unmaps)
+		return 1;
 	left = left_of(&head, at);
 	err = soft_leave_unmap(pid, &left);
 	if (err && err != -EAGAIN)
 		return detail_set(detail, err, "an engine was left in it, and can't be taken away");
 	return !err;
+}
+
+/* Until it is so of all engines that have a channel. 0 or an error. */
+static int rid_all(pid_t pid, int unmaps, struct detail detail)
+{
+	uint64_t deadline_ns = tracee_deadline(BEFORE_MS), at;
+
+	while ((at = channel_find(pid)) != 0) {
+		int done = rid(pid, at, unmaps, detail);
+
+		if (done < 0 || (done && !unmaps))
+			return done < 0 ? done : 0;
+		if (!done && tracee_late(deadline_ns))
+			return detail_set(
+				detail, -EAGAIN,
+				"it has still to come out of the engine of another recording");
+		if (!done)
+			nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
+	}
+	return 0;
 }
 
 /*
@@ -494,23 +516,14 @@ static void rid_of_copies(pid_t tid, const struct soft_image *image)
 
 int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail detail)
 {
-	uint64_t deadline_ns = tracee_deadline(BEFORE_MS), at;
 	struct target target;
+	int err;
 
 	if (target_read(&target, pid))
 		return 0;
-	while ((at = channel_find(target.live_tid)) != 0) {
-		int done = rid(target.live_tid, at, detail);
-
-		if (done < 0)
-			return done;
-		if (!done && tracee_late(deadline_ns))
-			return detail_set(
-				detail, -EAGAIN,
-				"it has still to come out of the engine of another recording");
-		if (!done)
-			nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
-	}
+	err = rid_all(target.live_tid, 1, detail);
+	if (err)
+		return err;
 	rid_of_copies(target.live_tid, image);
 	if (fd_find(target.live_tid) >= 0)
 		soft_leave_unmap(target.live_tid, &(struct soft_left){ 0 });
@@ -519,25 +532,7 @@ int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail d
 
 int soft_leave_check(pid_t pid, struct detail detail)
 {
-	uint64_t deadline_ns = tracee_deadline(BEFORE_MS), at;
-	struct engine_channel head;
 	struct target target;
 
-	if (target_read(&target, pid))
-		return 0;
-	while ((at = channel_find(target.live_tid)) != 0) {
-		int err = head_read(target.live_tid, at, &head, detail);
-
-		if (err)
-			return err;
-		if (head.state != ENGINE_RUNS)
-			return 0;
-		if (tracee_late(deadline_ns))
-			return detail_set(
-				detail, -EAGAIN,
-				"it has still to come out of the engine of another recording");
-		soft_leave_move(pid, &head.places, NULL);
-		nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
-	}
-	return 0;
+	return target_read(&target, pid) ? 0 : rid_all(target.live_tid, 0, detail);
 }

@@ -3,13 +3,12 @@
  * Programs are entered as they begin, by an engine that only says so and lets them run: ENGINE;
  * BEGINNING, BEGINNING_PIE, STEPS.
  */
-#include "record/trail/soft/soft.h"
-
 #include "abi/engine.h"
 #include "record/trail/soft/soft_ended.h"
 #include "record/trail/soft/soft_image.h"
 #include "record/trail/soft/soft_launch.h"
 #include "record/trail/testing/sink.h"
+#include "record/trail/tracing.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -7,16 +7,17 @@
 #ifndef RECORD_TRAIL_TESTING_HARDWARE_FIXTURE_H
 #define RECORD_TRAIL_TESTING_HARDWARE_FIXTURE_H
 
-#include "record/trail/hardware/hardware.h"
 #include "record/trail/testing/perf.h"
 #include "record/trail/testing/pt_encode.h"
 #include "record/trail/testing/sink.h"
+#include "record/trail/tracing.h"
 
 #include <criterion/criterion.h>
 
 #define PAGE 4096u
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define BUFFER SAMPLE_AREA_BYTES
+#define BUFFER_MIN 16384u /* of hardware.c */
 #define perf sample_perf
 #define put(path, text) sample_machine_put(root, path, text)
 #define record sample_perf_record
