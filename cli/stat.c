@@ -608,7 +608,8 @@ static int run(struct counting *counting, int cgroup_fd, int *status)
 		return complain(err, "%s", counting->command[0]);
 	getrusage(RUSAGE_CHILDREN, &before);
 	request = request_of(counting, &command.pid, cgroup_fd);
-	err = counter_claims_take(&claims, &request, NULL, (struct detail){ words, sizeof(words) });
+	err = counter_claims_take(&claims, &request, NULL, 0,
+				  (struct detail){ words, sizeof(words) });
 	if (!err)
 		err = counts_open(&counts, &request, (struct detail){ words, sizeof(words) });
 	if (!err && request.scope != COUNTS_COMMAND)

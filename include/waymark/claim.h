@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Claims: reserve debug registers before they are used, and see who holds what. Link with
- * -lwaymark.
+ * Claims: reserve a scarce unit before it is used, and see who holds what. Link with -lwaymark.
  *
  *	struct wm_claim_request request = WM_CLAIM_REQUEST_INIT;
  *	struct wm_claim *claim;
@@ -14,12 +13,17 @@
  *	...				later: use them, or hand the claim to an event object
  *	wm_claim_release(claim);
  *
- * All claims are in the ledger, which waymark claims(1) prints. The kernel holds a reserved debug
- * register: a disabled breakpoint is on each thread or CPU of the scope, also on threads that start
- * later. No tool can have it. Other units can't be reserved: the kernel lets counters take turns,
- * and counts memory when it is locked.
+ * All claims are in the ledger, which waymark claims(1) prints. How binding a claim is depends on
+ * the unit:
  *
- * A claim ends with its owner, however that ends, once no
+ *	debug registers	The kernel holds them: a disabled breakpoint is on each thread or CPU
+ *			of the scope, also on threads that start later. No tool can have them.
+ *	branch unit	The kernel holds it against other kinds of branch recorders; the
+ *			ledger against the same kind.
+ *	counters	The ledger alone: the kernel refuses no counter, it lets them take turns.
+ *	locked bytes	The ledger alone: the kernel counts what is locked, not what is planned.
+ *
+ * The ledger binds all tools that use it. A claim ends with its owner, however that ends, once no
  * forked child has the owner's descriptors any more: the kernel closes and unlocks them.
  *
  * Threads, cancellation and fork. Any thread may call these functions. One thread at a time uses an
@@ -46,32 +50,36 @@ struct wm_claim;
 enum wm_claim_unit {
 	WM_CLAIM_UNIT_OTHER = 0,	  /* listed alone: see WM_CLAIM_ROW_PERF */
 	WM_CLAIM_UNIT_DEBUG_REGISTER = 1, /* an x86-64 thread has four, and so has a CPU */
-	/* listed alone, too: */
-	WM_CLAIM_UNIT_BRANCH = 2,	/* Intel PT or BTS: one recorder of a machine */
-	WM_CLAIM_UNIT_LOCKED_BYTES = 3, /* memory that is locked, of the caller's user */
-	WM_CLAIM_UNIT_DESCRIPTORS = 4,
-	WM_CLAIM_UNIT_SIGTRAP = 5, /* who handles a process's SIGTRAP */
-	WM_CLAIM_UNIT_COUNTER = 6, /* of the processor, or one of the kernel's own */
+	WM_CLAIM_UNIT_BRANCH = 2,	  /* Intel PT or BTS: one recorder of a machine */
+	WM_CLAIM_UNIT_LOCKED_BYTES = 3,	  /* memory that is locked, of the caller's user */
+	WM_CLAIM_UNIT_DESCRIPTORS = 4,	  /* listed alone */
+	WM_CLAIM_UNIT_SIGTRAP = 5,	  /* listed alone: who handles a process's SIGTRAP */
+	WM_CLAIM_UNIT_COUNTER = 6,	  /* of the processor, or one of the kernel's own */
 };
 
 enum wm_claim_scope {
 	WM_CLAIM_SCOPE_THREAD = 1,
 	WM_CLAIM_SCOPE_PROCESS = 2, /* each of its threads, now and later */
 	WM_CLAIM_SCOPE_CPUS = 3,    /* these CPUs */
-	WM_CLAIM_SCOPE_USER = 4,    /* listed alone, of WM_CLAIM_UNIT_LOCKED_BYTES */
+	WM_CLAIM_SCOPE_USER = 4,    /* for WM_CLAIM_UNIT_LOCKED_BYTES alone, and it has no other */
 	WM_CLAIM_SCOPE_SYSTEM = 5,  /* all CPUs that are online now */
 };
 
 /* Set unused members to 0. wm_claim_reserve() copies all of it. */
 struct wm_claim_request {
 	size_t size;
-	enum wm_claim_unit unit; /* WM_CLAIM_UNIT_DEBUG_REGISTER */
+	enum wm_claim_unit unit;
 	enum wm_claim_scope scope;
 	pid_t pid; /* of the process; for WM_CLAIM_SCOPE_THREAD the thread's own number */
 	uint32_t reserved;
 	const unsigned int *cpus; /* WM_CLAIM_SCOPE_CPUS: their numbers */
 	size_t cpu_count;
-	uint64_t count; /* debug registers of each thread or CPU, 1 to 4; 0: 1 */
+	/*
+	 * Debug registers of each thread or CPU, 1 to 4; bytes; else 1. 0: 1, but not for bytes.
+	 */
+	uint64_t count;
+	/* WM_CLAIM_UNIT_COUNTER: the event, as waymark list --events has it: "cycles", "page-faults" */
+	const char *event;
 	/* its purpose, for the ledger and in errors; up to 127 bytes. NULL: "reserved" */
 	const char *what;
 };
@@ -86,7 +94,11 @@ struct wm_claim_request {
  *	-EINVAL			a request that contradicts itself; detail has the member
  *	-E2BIG			it has members that this release does not know
  *	-WM_E_EVENT_TAKEN	too few debug registers are free; detail names their holders
+ *	-WM_E_PERF_TAKEN	the branch unit or all counters are taken; detail names holders
+ *	-WM_E_MEMORY_LIMIT	the kernel lets the user lock less; detail has figures and holders
  *	-WM_E_LIMIT		the administrator's limits; detail has the figures, file and line
+ *	-WM_E_COUNT_EVENT	there is no such event
+ *	-WM_E_COUNT_UNIT, -WM_E_TRAIL_NO_UNIT	the machine has no such unit
  *	-WM_E_BREAKPOINT_DEAD	this machine's debug registers do not fire
  *	-WM_E_PERF_DENIED, -ENOSYS, -EPERM, -WM_E_NO_DESCRIPTORS, -WM_E_GONE	as wm_kevent_arm()
  *	-ENOMEM, other -errno

@@ -212,8 +212,7 @@ static int tracepoints_ask(struct kernel *kernel)
 
 /*
  * What `switch` takes beside the kernel's records of switches. By `way`: 0, tracepoints give state,
- * place and wakes; 1, a count of switches gives the place; 2, nothing more. Whether that is
- * permitted.
+ * place and wakes; 1, a count of switches gives the place; 2, nothing more. Whether it is permitted.
  */
 static int switches_ask(struct kernel *kernel, int way)
 {
@@ -552,7 +551,8 @@ static int counters_claim(struct wm_session *session, const pid_t *pids, size_t 
 	request.events = events;
 	if (!err && request.event_count)
 		err = counter_claims_take(&kernel->claimed[kernel->claimed_count], &request,
-					  "kernel events", (struct detail){ words, sizeof(words) });
+					  "kernel events", 0,
+					  (struct detail){ words, sizeof(words) });
 	kernel->claimed_count += !err && request.event_count;
 	free(events);
 	return err ? session_fail(session, err, "%s", words) : 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark/claim.h: what is reserved is had by no one else, and is used by an event object. */
 #include "record/perf/counter_claims.h"
-#include "record/perf/counter_claims.h"
 #include "record/perf/instance.h"
 #include "record/perf/testing/fixture.h"
 #include "target/claim/ledger.h"
@@ -321,19 +320,23 @@ Test(claim_api, a_request_that_contradicts_itself_is_refused_by_its_member)
 		pid_t pid;
 		int cpus;
 		uint64_t count;
-		const char *says;
+		const char *event, *says;
 	} cases[] = {
-		{ 0, 1, 1, 0, 1, "request.unit" },
-		{ 4, 1, 1, 0, 1, "request.unit" },
-		{ 6, 1, 1, 0, 1, "request.unit: 6; only debug registers" },
-		{ 7, 1, 1, 0, 1, "request.unit" },
-		{ 1, 0, 1, 0, 1, "request.scope" },
-		{ 1, 4, 1, 0, 1, "request.scope" },
-		{ 1, 6, 1, 0, 1, "request.scope" },
-		{ 1, 1, 0, 0, 1, "request.pid" },
-		{ 1, 2, -5, 0, 1, "request.pid" },
-		{ 1, 3, 0, 0, 1, "request.cpus" },
-		{ 1, 1, 1, 0, 5, "request.count: 5, from 1 to 4" },
+		{ 0, 1, 1, 0, 1, NULL, "request.unit" },
+		{ 4, 1, 1, 0, 1, NULL, "request.unit" },
+		{ 7, 1, 1, 0, 1, NULL, "request.unit" },
+		{ 1, 0, 1, 0, 1, NULL, "request.scope" },
+		{ 1, 4, 1, 0, 1, NULL, "request.scope" },
+		{ 1, 6, 1, 0, 1, NULL, "request.scope" },
+		{ 3, 5, 1, 0, 1, NULL, "request.scope" },
+		{ 1, 1, 0, 0, 1, NULL, "request.pid" },
+		{ 1, 2, -5, 0, 1, NULL, "request.pid" },
+		{ 1, 3, 0, 0, 1, NULL, "request.cpus" },
+		{ 1, 1, 1, 0, 5, NULL, "request.count: 5, from 1 to 4" },
+		{ 2, 1, 1, 0, 2, NULL, "request.count" },
+		{ 3, 4, 0, 0, 0, NULL, "request.count" },
+		{ 1, 1, 1, 0, 1, "cycles", "request.event" },
+		{ 6, 1, 1, 0, 1, NULL, "request.event" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -345,6 +348,7 @@ Test(claim_api, a_request_that_contradicts_itself_is_refused_by_its_member)
 		request.cpus = cases[i].cpus ? cpus : NULL;
 		request.cpu_count = (size_t)cases[i].cpus;
 		request.count = cases[i].count;
+		request.event = cases[i].event;
 		cr_expect_eq(wm_claim_reserve(&claim, &request), -EINVAL, "case %zu", i);
 		cr_expect_null(claim);
 		cr_expect(strstr(wm_claim_detail(), cases[i].says), "%zu: %s", i,
@@ -374,6 +378,120 @@ Test(claim_api, a_request_of_another_release_is_taken_where_it_can_be)
 	cr_expect_eq(wm_claim_reserve(&claim, &later.request), -E2BIG);
 }
 
+/* ---- counters, bytes, the branch unit ---- */
+
+struct found {
+	unsigned int rows;
+	struct wm_claim_row last;
+	char what[128], name[32];
+};
+
+static int find(const struct wm_claim_row *row, void *data)
+{
+	struct found *found = data;
+
+	if (row->pid != getpid() || row->flags & WM_CLAIM_ROW_PERF)
+		return 0;
+	found->rows++;
+	found->last = *row;
+	snprintf(found->what, sizeof(found->what), "%s", row->what);
+	snprintf(found->name, sizeof(found->name), "%s", row->name);
+	return 0;
+}
+
+Test(claim_api, a_counter_is_listed_until_it_is_released)
+{
+	struct wm_claim_request request = WM_CLAIM_REQUEST_INIT;
+	struct found found = { 0 };
+	struct wm_claim *claim;
+	int err;
+
+	request.unit = WM_CLAIM_UNIT_COUNTER;
+	request.scope = WM_CLAIM_SCOPE_THREAD;
+	request.pid = fixture.pid;
+	request.event = "page-faults";
+	cr_assert_eq(wm_claim_reserve(&claim, &request), 0, "%s", wm_claim_detail());
+	cr_expect_eq(wm_claim_list(find, &found), 0);
+	cr_expect_eq(found.rows, 1);
+	cr_expect_eq(found.last.unit, WM_CLAIM_UNIT_COUNTER);
+	cr_expect_eq(found.last.scope, WM_CLAIM_SCOPE_THREAD);
+	cr_expect_eq(found.last.target, fixture.pid);
+	cr_expect_eq(found.last.uid, geteuid());
+	cr_expect_eq(found.last.flags, WM_CLAIM_ROW_HELD);
+	cr_expect_str_eq(found.what, "reserved");
+	wm_claim_release(claim);
+	found.rows = 0;
+	cr_expect_eq(wm_claim_list(find, &found), 0);
+	cr_expect_eq(found.rows, 0);
+	request.event = "page-fault";
+	cr_expect_eq(wm_claim_reserve(&claim, &request), -WM_E_COUNT_EVENT);
+	cr_expect(strstr(wm_claim_detail(), "page-fault"), "%s", wm_claim_detail());
+	request.event = "cycles"; /* where there is no such unit */
+	err = wm_claim_reserve(&claim, &request);
+	cr_expect(!err || err == -WM_E_COUNT_UNIT, "%d", err);
+	wm_claim_release(claim);
+}
+
+/* As an ordinary user, whom the kernel limits. */
+Test(claim_api, bytes_that_the_kernel_would_not_lock_are_refused_with_figures)
+{
+	struct rlimit limit = { 1 << 20, 1 << 20 };
+	int status, in[2];
+	char text[512] = "";
+	pid_t pid;
+
+	if (geteuid())
+		cr_skip_test("needs root to become another user");
+	cr_assert_eq(pipe(in), 0);
+	pid = fork();
+	if (!pid) {
+		struct wm_claim_request request = WM_CLAIM_REQUEST_INIT;
+		struct wm_claim *claim, *more;
+
+		setrlimit(RLIMIT_MEMLOCK, &limit);
+		if (setgid(NOBODY) || setuid(NOBODY))
+			_exit(1);
+		request.unit = WM_CLAIM_UNIT_LOCKED_BYTES;
+		request.scope = WM_CLAIM_SCOPE_USER;
+		request.count = 1 << 20;
+		if (wm_claim_reserve(&claim, &request))
+			_exit(2);
+		request.count = UINT64_C(1) << 40;
+		if (wm_claim_reserve(&more, &request) != -WM_E_MEMORY_LIMIT)
+			_exit(3);
+		if (write(in[1], wm_claim_detail(), strlen(wm_claim_detail())) < 0)
+			_exit(4);
+		wm_claim_release(claim);
+		_exit(0);
+	}
+	close(in[1]);
+	cr_expect_gt(read(in[0], text, sizeof(text) - 1), 0);
+	close(in[0]);
+	waitpid(pid, &status, 0);
+	cr_expect_eq(WEXITSTATUS(status), 0, "step %d", WEXITSTATUS(status));
+	cr_expect(strstr(text, "1099511627776 asked, 1048576 of "), "%s", text);
+	cr_expect(strstr(text, "bytes that this user may lock are taken; "), "%s", text);
+	cr_expect(strstr(text, "holds 1024 KiB (reserved)"), "%s", text);
+}
+
+Test(claim_api, a_branch_unit_is_reserved_or_known_to_be_missing)
+{
+	struct wm_claim_request request = WM_CLAIM_REQUEST_INIT;
+	struct wm_claim *claim, *other;
+	int err;
+
+	request.unit = WM_CLAIM_UNIT_BRANCH;
+	request.scope = WM_CLAIM_SCOPE_PROCESS;
+	request.pid = fixture.pid;
+	err = wm_claim_reserve(&claim, &request);
+	if (err) {
+		cr_expect_eq(err, -WM_E_TRAIL_NO_UNIT, "%s", wm_claim_detail());
+		return;
+	}
+	cr_expect_eq(wm_claim_reserve(&other, &request), -WM_E_PERF_TAKEN);
+	wm_claim_release(claim);
+}
+
 /* ---- limits ---- */
 
 static void limit_to(const char *text)
@@ -396,14 +514,6 @@ Test(claim_api, limits_hold_for_claims_and_objects_and_count_what_is_handed_over
 	struct wm_claim_request request = registers_of(fixture.pid, 1);
 	struct wm_claim *claim, *more;
 	struct wm_kevent *object;
-	struct counter_claims counters;
-	struct count_event event;
-	const struct counts_request counted = { .scope = COUNTS_PROCESSES,
-						.events = &event,
-						.event_count = 1,
-						.ids = &fixture.pid,
-						.id_count = 1,
-						.cgroup_fd = -1 };
 
 	limit_to("debug-registers-per-user = 2\ncounters-per-user = 0\n");
 	claim = reserve(2);
@@ -418,9 +528,9 @@ Test(claim_api, limits_hold_for_claims_and_objects_and_count_what_is_handed_over
 	cr_assert_eq(open_with(&object, claim, 2), 0);
 	cr_expect_eq(wm_kevent_arm(object), 0, "%s", wm_kevent_detail(object));
 	wm_kevent_close(object);
-	cr_assert_eq(count_event_read(&event, "page-faults", (struct detail){ 0 }), 0);
-	cr_expect_eq(counter_claims_take(&counters, &counted, NULL, (struct detail){ 0 }),
-		     -WM_E_LIMIT);
+	request.unit = WM_CLAIM_UNIT_COUNTER;
+	request.event = "page-faults";
+	cr_expect_eq(wm_claim_reserve(&more, &request), -WM_E_LIMIT);
 	limit_to("debug-register-per-user = 2\n");
 	request = registers_of(fixture.pid, 1);
 	cr_expect_eq(wm_claim_reserve(&more, &request), -WM_E_LIMIT);

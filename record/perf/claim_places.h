@@ -9,7 +9,7 @@
 
 /*
  * Fill in request->reserved with the debug registers of a claim, which must live until the object
- * is armed or released. 0; -EINVAL with words: the claim has not so many registers, or
+ * is armed or released. 0; -EINVAL with words: the claim has no such registers, or not so many, or
  * is another process's.
  */
 int claim_places(struct wm_claim *claim, struct event_request *request, struct detail detail);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/perf/counter_claims.h"
 
-#include "target/claim/limits.h"
+#include "arch/counters.h"
+#include "base/number_file.h"
+#include "target/claim/units.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -10,6 +12,15 @@
 #include <waymark/error.h>
 
 #define ANY_HARDWARE PERF_TYPE_HARDWARE /* in a claim: also of caches, and raw codes */
+
+/* That a CPU can count at a time, without a watchdog's; 0: unknown. */
+static unsigned int counters_free(void)
+{
+	unsigned int count = counters_processor();
+
+	return count && number_file_read("/proc/sys/kernel/nmi_watchdog", 0) == 1 ? count - 1
+										  : count;
+}
 
 static int is_hardware(const struct count_event *event)
 {
@@ -45,8 +56,28 @@ static void claim_fill(struct claim *claim, const struct counts_request *request
 		snprintf(claim->what, sizeof(claim->what), "count:%.100s", event->name);
 }
 
+static int counters_claim(struct counter_claims *claims, const struct claim *all, int is_reserving,
+			  struct detail detail)
+{
+	struct units units = { .most = counters_free(),
+			       .cpu = -1,
+			       .words = "counters of the processor",
+			       .error = -WM_E_PERF_TAKEN };
+
+	/* the kernel has as many software events as are wanted */
+	if (!is_reserving || all[0].address != ANY_HARDWARE)
+		return limits_claim(claims->ledger, all, claims->count, claims->ids, 0, detail);
+	if (all[0].scope == CLAIM_OF_THREAD || all[0].scope == CLAIM_OF_PROCESS)
+		units.tid = all[0].target;
+	else if (claims->count == 1 && all[0].scope == CLAIM_OF_CPU)
+		units.cpu = all[0].target;
+	if (all[0].scope == CLAIM_OF_CPU) /* of each */
+		units.most *= claims->count;
+	return units_claim(claims->ledger, all, claims->count, claims->ids, &units, detail);
+}
+
 int counter_claims_take(struct counter_claims *claims, const struct counts_request *request,
-			const char *what, struct detail detail)
+			const char *what, int is_reserving, struct detail detail)
 {
 	size_t targets = request->scope != COUNTS_CPUS		   ? request->id_count
 			 : request->cpus && request->cgroup_fd < 0 ? request->cpu_count
@@ -62,7 +93,7 @@ int counter_claims_take(struct counter_claims *claims, const struct counts_reque
 		claim_fill(&all[i], request, i / request->event_count,
 			   &request->events[i % request->event_count], what);
 	if (!err)
-		err = limits_claim(claims->ledger, all, claims->count, claims->ids, 0, detail);
+		err = counters_claim(claims, all, is_reserving, detail);
 	if (!err)
 		ledger_confirm(claims->ledger, claims->ids, claims->count);
 	free(all);

@@ -5,6 +5,7 @@
 #include "base/number_file.h"
 #include "base/quantity.h"
 #include "target/claim/holder.h"
+#include "target/claim/units.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,13 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define TRIES_MAX 8	  /* some 0.5 s in all */
-#define PAUSE_NS 4000000u /* at most, after the first try */
 #define FILE_BYTES_MAX 65536
 #define HOLDERS_BYTES 512
 
@@ -268,15 +265,6 @@ static int is_limited(const struct limits *limits, const struct claim *claims, s
 	return 0;
 }
 
-/* Sleep for a random time, longer after each try, so that those who met do not meet again. */
-static void back_off(unsigned int tries)
-{
-	uint32_t number = 0;
-
-	(void)!getrandom(&number, sizeof(number), 0);
-	nanosleep(&(struct timespec){ .tv_nsec = number % (PAUSE_NS << tries) }, NULL);
-}
-
 int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
 		 uint64_t credit, struct detail detail)
 {
@@ -285,7 +273,7 @@ int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count
 
 	if (err || !is_limited(&limits, claims, count))
 		return err ? err : ledger_claim(ledger, claims, count, ids);
-	for (unsigned int tries = 0; tries < TRIES_MAX; tries++) {
+	for (unsigned int tries = 0; tries < UNITS_TRIES; tries++) {
 		err = ledger_claim(ledger, claims, count, ids);
 		if (err)
 			return err;
@@ -302,7 +290,7 @@ int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count
 		ledger_remove(ledger, ids, count);
 		if (err != -EAGAIN)
 			return err;
-		back_off(tries);
+		units_back_off(tries);
 	}
 	return -WM_E_LIMIT;
 }
