@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows on standard output, and the file of -o: we write a new file beside it, and rename that to its
- * name once it is whole. We refuse a file of another user, and a symbolic link to a file: another
- * user must not choose where root writes.
+ * Rows on standard output, and the file of -o: we write a new file beside it, and rename that to
+ * its name once it is whole. We refuse a file of another user, and a symbolic link to a file:
+ * another user must not choose where root writes.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H

@@ -210,9 +210,11 @@ static int is_all_refused(struct wm_session *session)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 
+	for (size_t i = 0; i < session->specs->count; i++)
+		if (!session->specs->all[i].glob && !session->specs->all[i].request)
+			return 0;
 	return !wm_session_status_get(session, &status) && !status.sites && !status.markers &&
-	       (session->probes->refusals.count || status.refused) &&
-	       !spec_count_watches(session->specs) && !live_is_wanted(session);
+	       (session->probes->refusals.count || status.refused);
 }
 
 /*
