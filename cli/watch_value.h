@@ -27,8 +27,8 @@ char *watch_value_text(const struct watch_type *type, const struct wm_event_fiel
 uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset);
 
 /*
- * Which part of a value in several registers a hit of one of them changed, in part[WATCH_PART_BYTES]
- * as ".size" behind the words of the whole, with the part's values in before[] and after[], of
+ * Which part of a value in several registers a hit of one of them changed: part[WATCH_PART_BYTES]
+ * is ".size" behind the words of the whole, before[] and after[] are the part's values, of
  * WATCH_VALUE_BYTES each. Bytes that are no part by themselves, as the half of a number that two
  * registers hold, are "+8", by their offset, and as one number.
  */
