@@ -326,7 +326,7 @@ static int is_scaled(const struct stat_row *row)
 }
 
 static const struct row_column count_columns[] = {
-	{ "at", ROW_DOUBLE, ROW_PLAIN, 0, "with -I: seconds since the begin" },
+	{ "at", ROW_U64, ROW_SINCE, 0, "with -I: the interval's end" },
 	{ "count", ROW_DOUBLE, ROW_PLAIN, 0,
 	  "of the last run, scaled; null: it was never counted" },
 	{ "unit", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "null for plain counts" },
@@ -344,11 +344,11 @@ static ROW_TABLE(count_table, "counted", "What an event came to.", count_columns
 
 static const struct row_column counting_columns[] = {
 	{ "what", ROW_TEXT, ROW_PLAIN, 0, "is counted" },
-	{ "at_s", ROW_DOUBLE, ROW_PLAIN, 0, "with -I: since the begin" },
-	{ "elapsed_s", ROW_DOUBLE, ROW_PLAIN, 0, "the mean of all runs" },
+	{ "at", ROW_U64, ROW_SINCE, 0, "with -I: the interval's end" },
+	{ "elapsed", ROW_U64, ROW_NS, 0, "the mean of all runs" },
 	{ "runs", ROW_U64, ROW_COUNT, 0, "as -r has it" },
-	{ "user_s", ROW_DOUBLE, ROW_PLAIN, 0, "of a program's last run" },
-	{ "system_s", ROW_DOUBLE, ROW_PLAIN, 0, "likewise" },
+	{ "user", ROW_U64, ROW_NS, 0, "of a program's last run" },
+	{ "system", ROW_U64, ROW_NS, 0, "likewise" },
 	{ "status", ROW_S64, ROW_PLAIN, 0, "the program's" },
 	{ "threads", ROW_U64, ROW_COUNT, 0, "on which the events were opened" },
 	{ "cpus", ROW_U64, ROW_COUNT, 0, "likewise" },
@@ -359,6 +359,12 @@ static const struct row_column counting_columns[] = {
 static ROW_TABLE(counting_table, "counting", "A run of waymark stat, or an interval of it.",
 		 counting_columns);
 
+/* A time, in ns. */
+static struct row_value row_seconds(double seconds)
+{
+	return row_u64((uint64_t)(seconds * 1e9));
+}
+
 static void put_counting(const struct stat_result *result, struct rows *rows, double at_s)
 {
 	const struct counts_coverage *coverage = &result->coverage;
@@ -366,11 +372,11 @@ static void put_counting(const struct stat_result *result, struct rows *rows, do
 
 	rows_record(rows, &counting_table,
 		    (const struct row_value[]){
-			    row_text(result->what), is_interval ? row_double(at_s) : row_null(),
-			    is_interval ? row_null() : row_double(result->elapsed_s),
+			    row_text(result->what), is_interval ? row_seconds(at_s) : row_null(),
+			    is_interval ? row_null() : row_seconds(result->elapsed_s),
 			    is_interval ? row_null() : row_u64(result->runs),
-			    has_end ? row_double(result->user_s) : row_null(),
-			    has_end ? row_double(result->system_s) : row_null(),
+			    has_end ? row_seconds(result->user_s) : row_null(),
+			    has_end ? row_seconds(result->system_s) : row_null(),
 			    has_end ? row_s64(result->status) : row_null(),
 			    row_u64(coverage->threads), row_u64(coverage->cpus),
 			    row_u64(coverage->cpus_back), row_bool(coverage->excludes_kernel),
@@ -383,16 +389,12 @@ static void put_row(const struct stat_result *result, struct rows *rows, const s
 	int is_text = rows->format == ROWS_TEXT;
 	double now = scaled(&row->value), count = at_s < 0 && is_text ? row->mean : now;
 	int has_mean = result->runs > 1 && row->mean >= 0;
-	char text[48], at[24], note[64] = "";
+	char text[48], note[64] = "";
 
-	snprintf(at, sizeof(at), "%.6f", at_s);
 	count_text(row, count, text, sizeof(text));
 	if (at_s < 0 && row->mean >= 0)
 		relation(result, row, note, sizeof(note));
-	ROWS_PUT(rows, count_columns,
-		 at_s < 0  ? row_null()
-		 : is_text ? row_text(at)
-			   : row_double(at_s),
+	ROWS_PUT(rows, count_columns, at_s < 0 ? row_null() : row_seconds(at_s),
 		 is_text	  ? row_text(text)
 		 : now < 0	  ? row_null()
 		 : is_scaled(row) ? row_double(now)

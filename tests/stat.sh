@@ -103,7 +103,7 @@ grep -q "Counts of 'sh -c" table || fail "-o: $(cat table)"
 stat 0 -j -o json -I 50ms -e task-clock -- sh -c 'sleep 0.3'
 expect "intervals" "$(python3 -c 'import json
 rows = [row for row in map(json.loads, open("json")) if row["type"] == "counting"]
-print(len(rows) >= 5, all(a["at_s"] < b["at_s"] for a, b in zip(rows, rows[1:])))')" "True True"
+print(len(rows) >= 5, all(a["at_ns"] < b["at_ns"] for a, b in zip(rows, rows[1:])))')" "True True"
 
 # ---- processes and threads ----
 

@@ -49,6 +49,6 @@ import json, sys
 rows = [json.loads(line) for line in open("rows")]
 last = [row for row in rows if row["type"] == "counted"][-6:-1]
 counted = sum(row["count"] for row in last[1:]) / 1e9
-sys.exit(not counted > (int(sys.argv[1]) - 0.5) * (last[-1]["at"] - last[0]["at"]))
+sys.exit(not counted > (int(sys.argv[1]) - 0.5) * (last[-1]["at_ns"] - last[0]["at_ns"]) / 1e9)
 END
 exit $failed
