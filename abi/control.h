@@ -143,7 +143,7 @@ struct control_hello {
 	uint32_t way;
 	uint64_t start_time; /* field 22 of /proc/PID/stat */
 	uint32_t uid;
-	uint8_t prearmed;
+	uint8_t reserved;
 	/* a child of fork of a process that this tool records: HELLO_FORKED, _SHARES */
 	uint8_t forked;
 	uint8_t launched; /* waits for GO */

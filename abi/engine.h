@@ -51,7 +51,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 17
+#define ENGINE_VERSION 18
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -375,8 +375,8 @@ struct engine_channel {
 	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
 	uint32_t told;	     /* counts up, by the engine: there is something to take */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
-	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
-	uint64_t taken_at;						       /* the same */
+	uint64_t traces;   /* that were translated: for tests */
+	uint64_t taken_at; /* as in struct engine_boot */
 	uint32_t taken_count;
 	/*
 	 * by the engine, release: so many are where they were to be led to. A futex that the engine
@@ -438,7 +438,6 @@ struct engine_slot {
 	uint32_t state;
 	uint32_t tid; /* of its last owner; 0: it never had one, nor did any slot behind it */
 	uint64_t began_ticks;
-	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
 	char comm[16];
 	struct engine_segment segments[ENGINE_SEGMENTS_MAX];
 };

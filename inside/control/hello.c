@@ -52,7 +52,6 @@ int hello_send(int fd, unsigned int flags, const struct control_inherited *inher
 		.way = text_way(),
 		.start_time = start_time(),
 		.uid = (uint32_t)kernel_geteuid(),
-		.prearmed = registry_is_prearmed() != 0,
 		.forked = flags & SESSION_SHARES   ? HELLO_SHARES
 			  : flags & SESSION_FORKED ? HELLO_FORKED
 						   : 0,

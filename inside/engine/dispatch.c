@@ -116,7 +116,6 @@ static void checked_add(struct thread *thread, const struct trace *trace)
 void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 {
 	const struct trace *trace;
-	uint64_t began;
 	int error;
 
 	thread->regs.rip = pc;
@@ -129,10 +128,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 		return;
 	}
 	lock_take(&dispatch_lock);
-	began = sys_ticks();
 	trace = dispatch_find(thread, pc, from, gate_read, &error);
-	channel.head->translated_ticks += sys_ticks() - began;
-	channel.head->faults++;
 	lock_give(&dispatch_lock);
 	if (!trace && error != -EFAULT)
 		leave(thread, pc);

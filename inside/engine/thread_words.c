@@ -173,7 +173,6 @@ int thread_words_open(struct thread *thread)
 	}
 	for (uint32_t n = 0; n < channel.segments; n++)
 		slot->segments[n] = (struct engine_segment){ 0 };
-	slot->lost_words = 0;
 	thread->blocks = 0;
 	slot->began_ticks = sys_ticks();
 	sys_call(SYS_prctl, PR_GET_NAME, (long)slot->comm, 0, 0, 0, 0);
@@ -248,7 +247,6 @@ void thread_words_turn(struct thread *thread)
 	segment = &thread->slot->segments[next];
 	/* before its end is published: from then on the tool may take it */
 	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
-		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
 		thread->segment_number--; /* as if it had never been */
 		segment_begin(thread, thread->segment, 0);
 		thread_words_event(thread, TRAIL_LOST, 0, 0, 0, 0);

@@ -203,7 +203,6 @@ void traces_turn(void)
 	sys_call3(SYS_madvise, (long)slots, SLOTS * sizeof(*slots), MADV_DONTNEED);
 	old->cache = cache_turn();
 	old->memory = memory_turn();
-	channel.head->flushes++;
 	DEBUG_TRACE("engine/trace", "generation %d: gave up %d traces, %d ids", newest,
 		    old->trace_count, id_count - old->first_id);
 }

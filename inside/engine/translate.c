@@ -506,7 +506,6 @@ static struct trace *make(uint64_t pc, unsigned int layouts, struct code_read *r
 			translate_link(exit, to);
 	}
 	channel.head->traces++;
-	channel.head->translated_blocks += m->blocks;
 	return trace;
 }
 

@@ -761,7 +761,6 @@ static void reader_slot_free(const struct soft_reader *reader, uint32_t number)
 		clear(reader, number, i);
 		slot->segments[i] = (struct engine_segment){ 0 };
 	}
-	slot->lost_words = 0;
 	soft_channel_give_slot(reader->channel, number);
 }
 
