@@ -12,12 +12,17 @@
 #include "inside/watch/condition.h"
 #include "inside/watch/follow.h"
 #include "inside/watch/frame.h"
-#include "inside/watch/linked.h"
 #include "inside/watch/trap.h"
 #include "inside/watch/unwind.h"
 #include "inside/watch/watch_entry.h"
 
 #define PAYLOAD_WORDS 16u
+
+struct watch_entry watch_entries[WATCH_ROWS_MAX];
+uint64_t watch_live;
+uint32_t watch_inside;
+uint32_t watch_past[WATCH_PAST_MAX];
+uintptr_t watch_own_start, watch_own_end;
 
 /* One signal. */
 struct hit {
@@ -112,6 +117,103 @@ static void look_at_code(struct hit *hit, const struct control_watch *about)
 	if (about->on != WATCH_ON_EXECUTE && !hit->is_late)
 		access_decode_find(&hit->decode, about, hit->context, &reads);
 	access_decode_copied(&hit->decode, memory_at);
+}
+
+/*
+ * ---- the chain of a watched word's values (abi/watch.h, "New and old value") ----
+ *
+ * Each hit's old value is the new value of the hit before.
+ *
+ * A locked addition reveals what it added, and not the value before. Threads in here publish what
+ * they added. So the caller compares the chain with memory less the additions of the others: if the
+ * two agree, the value is exact. A thread between its addition and here makes them differ; then the
+ * caller tries again for some microseconds.
+ */
+
+/* What one watch makes of a hit. */
+struct linked {
+	struct access_decode_values values;
+	uint64_t ticks;
+};
+
+#define NOBODY_KNOWS UINT64_MAX
+#define ADD_TRIES 32u /* until other threads' signals come: some microseconds */
+
+/* Store both words if they are as expected; else put the current ones into *value and *ticks. */
+static int exchange_pair(struct watch_row *row, uint64_t *value, uint64_t *ticks, uint64_t now,
+			 uint64_t when)
+{
+	uint8_t is_done;
+
+	__asm__ volatile("lock cmpxchg16b %1\n\tsetz %0"
+			 : "=q"(is_done), "+m"(row->last), "+a"(*value), "+d"(*ticks)
+			 : "b"(now), "c"(when)
+			 : "cc", "memory");
+	return is_done;
+}
+
+/*
+ * Other threads have added to the word and have yet to come here: memory is ahead of the chain by
+ * what they added. The threads in here have published how much. For the others, the caller tries
+ * again.
+ */
+static void leave_out_others(const struct watch_entry *entry, uint64_t added,
+			     struct access_decode_known *known)
+{
+	unsigned int unused = 64 - 8 * entry->about.bytes;
+
+	known->memory -= __atomic_load_n(&entry->adding, __ATOMIC_ACQUIRE) - added;
+	known->memory = known->memory << unused >> unused;
+}
+
+/*
+ * Find the values, and link them in. One operation stores value and time, so the chain of values is
+ * in the order of its times, even if another thread comes between reading the clock and here.
+ */
+static void linked_take(struct watch_entry *entry, const struct access_decode *reported,
+		 struct linked *seen)
+{
+	const struct control_watch *about = &entry->about;
+	struct watch_row *row = entry->row;
+	uint64_t added = 0, value, ticks, when;
+	int adds = access_decode_adds(reported, about, &added), has_memory = 0;
+	unsigned int tries = adds ? ADD_TRIES : 0;
+	int is_whole = access_decode_is_whole(reported, about), is_done = 0;
+	uint64_t memory = 0;
+
+	if (adds)
+		__atomic_fetch_add(&entry->adding, added, __ATOMIC_ACQ_REL);
+	while (!is_done) {
+		struct access_decode_known known = { 0 };
+
+		value = __atomic_load_n(&row->last.value, __ATOMIC_RELAXED);
+		ticks = __atomic_load_n(&row->last.ticks, __ATOMIC_RELAXED);
+		if (!is_whole && (adds || !has_memory))
+			has_memory = !careful_read(&memory, about->address, about->bytes);
+		*seen = (struct linked){ .values.how = reported->how };
+		known.memory = memory;
+		known.has_memory = has_memory;
+		known.before = value;
+		known.has_before = ticks != NOBODY_KNOWS;
+		known.is_before_uncertain = (ticks & WATCH_UNCERTAIN) != 0;
+		if (adds)
+			leave_out_others(entry, added, &known);
+		access_decode_judge(reported, about, &known, &seen->values);
+		if (tries && known.has_before && !(seen->values.how & WATCH_NEW_EXACT)) {
+			tries--;
+			__builtin_ia32_pause();
+			continue;
+		}
+		seen->ticks = clock_ticks(entry->clock);
+		if (known.has_before && seen->ticks <= (ticks & ~WATCH_UNCERTAIN))
+			seen->ticks = (ticks & ~WATCH_UNCERTAIN) + 1;
+		when = seen->values.how & WATCH_NEW_UNKNOWN ? NOBODY_KNOWS
+		       : seen->values.how & WATCH_NEW_EXACT ? seen->ticks
+							    : seen->ticks | WATCH_UNCERTAIN;
+		is_done = exchange_pair(row, &value, &ticks, seen->values.link, when);
+	}
+	if (adds)
+		__atomic_fetch_sub(&entry->adding, added, __ATOMIC_ACQ_REL);
 }
 
 /* ---- the event ---- */

@@ -7,7 +7,6 @@
 #include "inside/detour/return.h"
 #include "inside/marker/careful.h"
 #include "inside/watch/boundary.h"
-#include "inside/watch/unwind_row.h"
 
 #define FRAMES_DEEP_MAX 4096u
 #define STACK_FAR_BYTES (1u << 20) /* from one frame to the next, by frame pointers */
@@ -50,6 +49,97 @@ static int move_back(struct cfi_registers *registers)
 	return 0;
 }
 
+/*
+ * ---- rows of call frame information, by address ----
+ *
+ * They have a cache: to find and read one takes many system calls (careful.h).
+ */
+
+#define SLOTS 512u
+#define ROW_WORDS (sizeof(struct cfi_row) / sizeof(uint64_t))
+
+_Static_assert(sizeof(struct cfi_row) % sizeof(uint64_t) == 0, "copied word by word");
+
+/*
+ * Any thread fills a slot, and any other may read it meanwhile. `version` is odd while a thread
+ * fills the slot: even -> odd -> even. A thread that finds it odd, or changed, does not use the
+ * slot. After a fork while the parent fills it, it stays odd in the child: that slot is lost.
+ */
+static struct slot {
+	uint32_t version;
+	uint32_t epoch; /* of boundary.h, when the row was read */
+	uint64_t pc;	/* 0: empty */
+	uint64_t words[ROW_WORDS];
+} slots[SLOTS];
+
+static struct slot *slot_of(uint64_t pc)
+{
+	return &slots[(pc * UINT64_C(0x9e3779b97f4a7c15) >> 40) % SLOTS];
+}
+
+static int recall(uint64_t pc, uint32_t epoch, struct cfi_row *row)
+{
+	struct slot *slot = slot_of(pc);
+	uint32_t version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
+	uint64_t words[ROW_WORDS];
+
+	if (version & 1 || __atomic_load_n(&slot->pc, __ATOMIC_RELAXED) != pc ||
+	    __atomic_load_n(&slot->epoch, __ATOMIC_RELAXED) != epoch)
+		return -1;
+	for (unsigned int i = 0; i < ROW_WORDS; i++)
+		words[i] = __atomic_load_n(&slot->words[i], __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* pairs with remember()'s release fence */
+	if (__atomic_load_n(&slot->version, __ATOMIC_RELAXED) != version)
+		return -1;
+	__builtin_memcpy(row, words, sizeof(*row));
+	return 0;
+}
+
+static void remember(uint64_t pc, uint32_t epoch, const struct cfi_row *row)
+{
+	struct slot *slot = slot_of(pc);
+	uint32_t version = __atomic_load_n(&slot->version, __ATOMIC_RELAXED);
+	uint64_t words[ROW_WORDS];
+
+	if (version & 1 || !__atomic_compare_exchange_n(&slot->version, &version, version + 1, 0,
+							__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with recall()'s acquire fence */
+	__builtin_memcpy(words, row, sizeof(*row));
+	__atomic_store_n(&slot->pc, pc, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->epoch, epoch, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < ROW_WORDS; i++)
+		__atomic_store_n(&slot->words[i], words[i], __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->version, version + 2, __ATOMIC_RELEASE);
+}
+
+enum unwind_row {
+	UNWIND_ROW_FOUND,
+	UNWIND_ROW_SIGNAL, /* a signal handler returns there, to the kernel's frame */
+	UNWIND_ROW_NONE,   /* no table covers the address */
+	UNWIND_ROW_BAD,	   /* one does, and cannot be read or understood */
+};
+
+/* The row for the state before the instruction at `pc` runs. */
+static enum unwind_row unwind_row(uint64_t pc, struct cfi_row *row)
+{
+	uint32_t epoch = boundary_epoch();
+	struct cfi_function function;
+
+	if (!recall(pc, epoch, row))
+		return UNWIND_ROW_FOUND;
+	if (cfi_find(&reader, boundary_table(pc), pc, &function))
+		return UNWIND_ROW_NONE;
+	if (function.is_signal)
+		return UNWIND_ROW_SIGNAL;
+	if (cfi_row(&reader, &function, pc, row, NULL))
+		return UNWIND_ROW_BAD;
+	remember(pc, epoch, row);
+	return UNWIND_ROW_FOUND;
+}
+
+/* ---- to one frame ---- */
+
 /* A caller's frame is above, so that a walk ends. What a marker enters has no room of its own. */
 static int is_above(const struct cfi_row *row, uint64_t cfa, const struct cfi_registers *registers)
 {
@@ -72,7 +162,7 @@ enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *
 		if (move_back(&registers))
 			return UNWIND_OURS;
 		pc = registers.values[CFI_RETURN] - !registers.is_exact;
-		how = unwind_row(&reader, pc, &row);
+		how = unwind_row(pc, &row);
 		if (how == UNWIND_ROW_NONE || how == UNWIND_ROW_SIGNAL) {
 			if (cfi_interrupted(&reader, &registers))
 				return UNWIND_LOST;
@@ -123,7 +213,7 @@ static int step_out(struct cfi_registers *registers, int is_first)
 	uint64_t pc = registers->values[CFI_RETURN] - !registers->is_exact, cfa = 0;
 	struct cfi_row row;
 
-	switch (unwind_row(&reader, pc, &row)) {
+	switch (unwind_row(pc, &row)) {
 	case UNWIND_ROW_FOUND:
 		if (cfi_cfa(&reader, &row, registers, &cfa) ||
 		    (!is_first && !is_above(&row, cfa, registers)) ||
