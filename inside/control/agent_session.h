@@ -38,6 +38,12 @@ void session_serve(const struct pollfd fds[SESSIONS_MAX]);
 /* Now and then: finish what had to be put off. */
 void session_tick(void);
 
+/*
+ * Tell a tool instead of HELLO that this program has no agent, and why (CONTROL_UNRECORDED). Any
+ * thread. 0 or an error.
+ */
+int session_refuse(int fd, int error);
+
 /* Tell the tools that the agent ends before the program does, and why (CONTROL_UNRECORDED). */
 void session_refuse_all(int why);
 
@@ -74,5 +80,12 @@ int session_patching_lock(const struct text *text, int strict);
 struct change;
 struct session;
 int session_quiet(struct session *session, struct change *change, unsigned int timeout_ms);
+
+/*
+ * session_request.c: serve one request; what it changed is counted in *change. Returns what to
+ * answer; 1: nothing.
+ */
+struct wm_message;
+int request_serve(struct session *session, const struct wm_message *message, struct change *change);
 
 #endif

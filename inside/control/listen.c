@@ -4,7 +4,6 @@
 #include "base/kernel.h"
 #include "base/socketdir.h"
 #include "inside/control/agent_session.h"
-#include "inside/control/hello.h"
 #include "inside/control/session_table.h"
 #include "inside/runtime/lock.h"
 
@@ -202,6 +201,6 @@ void listen_refuse(const char *path, int why)
 	fd = connect_to(&address);
 	if (fd < 0)
 		return;
-	hello_refuse(fd, why);
+	session_refuse(fd, why);
 	kernel_close(fd);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What a session asks for. */
-#include "inside/control/session_request.h"
+#include "inside/control/agent_session.h"
 
+#include "abi/control.h"
 #include "base/kernel.h"
 #include "inside/control/detours.h"
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
-#include "inside/control/agent_session.h"
 #include "inside/control/report.h"
+#include "inside/control/session_table.h"
 #include "inside/control/wait.h"
 #include "inside/detour/detour.h"
 #include "inside/detour/hook.h"

@@ -17,7 +17,6 @@
 #include "inside/detour/janitor.h"
 #include "inside/detour/return.h"
 #include "inside/detour/site.h"
-#include "inside/marker/planning.h"
 #include "inside/runtime/lock.h"
 
 #include <waymark/error.h>

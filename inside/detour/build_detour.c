@@ -10,7 +10,6 @@
 #include "inside/detour/memory.h"
 #include "inside/detour/record.h"
 #include "inside/detour/return.h"
-#include "inside/detour/segments.h"
 #include "inside/marker/hit.h"
 #include "inside/runtime/heap.h"
 #include "inside/store/thread_writer.h"
@@ -19,6 +18,7 @@
 #include <waymark/marker.h>
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -27,6 +27,66 @@
 static int has_string(const uint8_t types[16])
 {
 	return memchr(types, WM_TYPE_STR, 16) != NULL;
+}
+
+/* ---- modules' segments ---- */
+
+/*
+ * The agent's own code, where it is linked into the program (inside/meson.build). In its shared
+ * library, all code is the agent's.
+ */
+extern __attribute__((weak, visibility("hidden"))) const char __start_waymark_agent_text[],
+	__stop_waymark_agent_text[];
+
+extern __attribute__((visibility("hidden"))) const char __start_waymark_return_text[],
+	__stop_waymark_return_text[];
+
+/* The module's segment that holds all of [start, end), if the registry knows it; NULL. */
+static const struct segment *segment_find(uintptr_t start, uintptr_t end)
+{
+	for (const struct module *m = registry_modules(); m; m = m->next) {
+		for (unsigned int i = 0; i < m->segment_count; i++) {
+			if (start >= m->segments[i].start && end <= m->segments[i].end)
+				return &m->segments[i];
+		}
+	}
+	return NULL;
+}
+
+/*
+ * The range of the agent's own code: 1 and [*start, *end); 0 in a test, which links the agent's
+ * parts separately.
+ */
+static int find_agent(uintptr_t *start, uintptr_t *end)
+{
+	uintptr_t mine = (uintptr_t)find_agent;
+	const struct segment *segment = segment_find(mine, mine + 1);
+	const struct module *program = registry_modules();
+
+	if (__start_waymark_agent_text) {
+		*start = (uintptr_t)__start_waymark_agent_text;
+		*end = (uintptr_t)__stop_waymark_agent_text;
+		return 1;
+	}
+	while (program && program->next)
+		program = program->next; /* the last: it was found first */
+	if (!segment || !program ||
+	    (segment >= program->segments && segment < program->segments + program->segment_count))
+		return 0;
+	*start = segment->start;
+	*end = segment->end;
+	return 1;
+}
+
+/* What a hit runs can't be hit itself. */
+static int is_agents(uintptr_t start, uintptr_t end)
+{
+	uintptr_t first, last;
+
+	if (end > (uintptr_t)__start_waymark_return_text &&
+	    start < (uintptr_t)__stop_waymark_return_text)
+		return 1;
+	return find_agent(&first, &last) && end > first && start < last;
 }
 
 /* ---- against the program ---- */
@@ -76,7 +136,7 @@ static int is_in_marker(uintptr_t start, uintptr_t end)
 
 static int check_semaphore(const struct control_detour *record)
 {
-	const struct segment *data = segments_find(record->semaphore, record->semaphore + 2);
+	const struct segment *data = segment_find(record->semaphore, record->semaphore + 2);
 
 	return !record->semaphore || (data && data->prot & PROT_WRITE) ? 0 : -EFAULT;
 }
@@ -101,13 +161,13 @@ static int check_place(const struct text *text, const struct control_detour *rec
 {
 	size_t bytes = detour_owned(record);
 	uintptr_t end = record->address + bytes;
-	const struct segment *segment = segments_find(record->address, end);
+	const struct segment *segment = segment_find(record->address, end);
 	uint8_t found[DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
 	int error;
 
 	if (!segment || !(segment->prot & PROT_EXEC))
 		return -EFAULT;
-	if (segments_is_agents(record->address, end))
+	if (is_agents(record->address, end))
 		return -WM_E_AGENT_CODE;
 	/* the bytes there are this chain's own */
 	if (head && head->is_armed)
@@ -332,8 +392,8 @@ static int make(const struct text *text, const struct control_detour *record,
 		struct detour **result)
 {
 	struct detour *detour = heap_alloc(sizeof *detour);
-	const struct segment *segment = segments_find(record->address,
-						      record->address + record->insn_bytes);
+	const struct segment *segment = segment_find(record->address,
+						     record->address + record->insn_bytes);
 	const char *start;
 	int error;
 

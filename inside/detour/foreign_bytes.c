@@ -15,7 +15,6 @@
 
 #include "base/kernel.h"
 #include "inside/detour/site.h"
-#include "inside/marker/restored.h"
 #include "inside/patch/compare.h"
 #include "inside/runtime/lock.h"
 #include "inside/runtime/tasks.h"

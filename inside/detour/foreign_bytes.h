@@ -29,7 +29,7 @@ void foreign_bytes_look(const struct text *text);
 void foreign_bytes_landings(const struct text *text);
 
 /*
- * Look at all that is armed, markers too (inside/marker/restored.h), if it is time. Control thread,
+ * Look at all that is armed, markers too (inside/marker/restored.c), if it is time. Control thread,
  * without the agent's lock.
  */
 void foreign_bytes_tick(const struct text *text);

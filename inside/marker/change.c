@@ -15,8 +15,6 @@
 
 #include "abi/site.h"
 #include "inside/marker/cost.h"
-#include "inside/marker/planning.h"
-#include "inside/marker/restored.h"
 #include "inside/patch/sort.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"

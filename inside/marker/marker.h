@@ -27,7 +27,7 @@ struct variant {
 	const char *fields; /* as written in the source */
 	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
-	uint32_t foreign_sites; /* another tool's byte is there, or was (restored.h) */
+	uint32_t foreign_sites; /* another tool's byte is there, or was (restored.c) */
 	uint64_t held_ns;	/* since when some of them may have been; else, when it was armed */
 	uint32_t lanes;		/* sessions in the plan, a bit each */
 	uint32_t lanes_next;	/* what they are to be, in a change */
@@ -176,6 +176,16 @@ int registry_waits(void);
 /* ---- memory, fork ---- */
 
 /*
+ * Put the plan (plan.h) that fits a variant's lanes and probes in place; the old one is retired.
+ * Returns 0, or -ENOMEM with nothing changed; never fails when there is nothing left to do at the
+ * marker.
+ */
+int planning_publish(struct variant *variant);
+
+/* Take the variant's plan away without allocating. */
+void planning_drop(struct variant *variant);
+
+/*
  * Free plans that were replaced, once no hit uses them any more; takes and drops the agent's lock,
  * so the caller must not hold it. `self_ok` as store_quiesce() has it. Returns 0 when nothing is
  * left, -ETIMEDOUT.
@@ -197,6 +207,20 @@ int registry_forked(int whole, uint32_t lanes);
  */
 void registry_replace(unsigned int lane, uint32_t of);
 uint32_t registry_replaced(unsigned int lane);
+
+/* ---- what other tools do to armed sites (restored.c); as inside/detour/foreign_bytes.h ---- */
+
+/* Sites were armed or disarmed, or have gone. */
+void restored_changed(void);
+
+/* What another tool has held is armed, or gone: what is missing ends here. */
+void restored_end(struct site *site);
+
+/* Whether any site is armed. */
+int restored_any(void);
+
+/* Compare all armed sites; re-arm those that another tool reset, and report since when. */
+void restored_look(const struct text *text);
 
 /* ---- inside the registry ---- */
 

@@ -29,7 +29,7 @@ struct site {
 	uint8_t armed;
 	uint8_t conflict;    /* shares its record with a site of other types: never armed */
 	uint8_t refused;     /* reported already */
-	uint8_t is_foreign;  /* another tool's byte is there, or was (restored.h) */
+	uint8_t is_foreign;  /* another tool's byte is there, or was (restored.c) */
 	uint16_t name_bytes; /* of "SUBSYSTEM:EVENT", without NUL */
 	uint32_t text_bytes; /* with NUL */
 	uint32_t fields_at;  /* where in the text FIELDS begins */

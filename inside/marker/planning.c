@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/marker/planning.h"
+#include "inside/marker/marker.h"
 
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"

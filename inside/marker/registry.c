@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Variants, and the modules that contain them. */
 #include "inside/marker/marker.h"
-#include "inside/marker/restored.h"
 
 #include "abi/site.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/hit.h"
 #include "inside/marker/linkmap.h"
-#include "inside/marker/planning.h"
 #include "inside/marker/rule.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"

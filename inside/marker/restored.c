@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/marker/restored.h"
+#include "inside/marker/marker.h"
 
 #include "abi/site.h"
-#include "inside/marker/marker.h"
 #include "inside/patch/batch.h"
 #include "inside/patch/compare.h"
 #include "inside/runtime/lock.h"

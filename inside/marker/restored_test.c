@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Other tools' bytes on armed sites. Nobody hits a marker while one is there. */
-#include "inside/marker/restored.h"
+#include "inside/marker/marker.h"
 
 #include "abi/site.h"
-#include "inside/marker/marker.h"
 #include "inside/marker/testing/fixture.h"
 #include "inside/runtime/lock.h"
 

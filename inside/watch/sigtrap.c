@@ -8,7 +8,6 @@
 #include "inside/runtime/tasks.h"
 #include "inside/watch/guard.h"
 #include "inside/watch/masks.h"
-#include "inside/watch/spare.h"
 #include "inside/watch/trap.h"
 
 #include <errno.h>
@@ -139,10 +138,10 @@ int sigtrap_take(void)
 	uint64_t before;
 	int error = may_take();
 
-	if (!error && !spare_is_there()) {
-		void *stacks = heap_alloc(SPARE_BYTES);
+	if (!error && !trap_spare_is_there()) {
+		void *stacks = heap_alloc(TRAP_SPARE_BYTES);
 
-		spare_provide(stacks);
+		trap_spare_provide(stacks);
 		error = stacks ? 0 : -ENOMEM;
 	}
 	if (error)

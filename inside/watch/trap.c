@@ -8,8 +8,8 @@
  */
 #include "inside/watch/trap.h"
 
+#include "arch/trap_frame.h"
 #include "base/syscall.h"
-#include "inside/watch/spare.h"
 #include "inside/watch/take.h"
 #include "inside/watch/watch_entry.h"
 
@@ -153,6 +153,70 @@ static void pass_on(siginfo_t *info, ucontext_t *context)
 	else if (is_forced || syscall_raw(SYS_getpid, 0, 0, 0, 0) != 1)
 		die(info,
 		    context); /* what a container's first process does not handle is dropped */
+}
+
+/*
+ * ---- stacks of our own for hits on an alternate signal stack ----
+ *
+ * Such a stack often has room for one signal's frame and for little more (SIGSTKSZ is 8192; a frame
+ * has 3.4 kB with AVX-512). The kernel puts the frame of our signal there; the handler's work runs
+ * on a stack of this pool. All signals are blocked meanwhile, but SIGTRAP where a watch may be of a
+ * stack. So no other handler starts at the top of the alternate stack.
+ */
+
+#define STACK_BYTES 32768u
+#define STACKS (TRAP_SPARE_BYTES / STACK_BYTES)
+#define ABOVE_BYTES 256u /* readers copy a payload by words, past its end */
+
+static uintptr_t stacks; /* the first; 0: before the first watch */
+static uint32_t in_use;	 /* a bit each */
+
+int trap_spare_is_there(void)
+{
+	return stacks != 0;
+}
+
+void trap_spare_provide(void *start)
+{
+	__atomic_store_n(&stacks, (uintptr_t)start, __ATOMIC_RELEASE);
+}
+
+/* Whether what the context interrupted runs on the thread's alternate stack. */
+static int spare_is_wanted(const ucontext_t *context)
+{
+	const stack_t *alternate = &context->uc_stack;
+
+	return alternate->ss_size && !(alternate->ss_flags & SS_DISABLE) &&
+	       trap_stack(context) - (uintptr_t)alternate->ss_sp < alternate->ss_size;
+}
+
+/* The end of a stack that is the caller's until spare_give(); 0: all are in use. */
+static uintptr_t spare_take(void)
+{
+	for (unsigned int i = 0; stacks && i < STACKS; i++) {
+		uint32_t bit = 1u << i;
+
+		/* pairs with spare_give()'s release */
+		if (!(__atomic_load_n(&in_use, __ATOMIC_RELAXED) & bit) &&
+		    !(__atomic_fetch_or(&in_use, bit, __ATOMIC_ACQUIRE) & bit))
+			return stacks + (i + 1) * STACK_BYTES - ABOVE_BYTES;
+	}
+	return 0;
+}
+
+static void spare_give(uintptr_t end)
+{
+	__atomic_fetch_and(&in_use, ~(1u << (end - stacks) / STACK_BYTES), __ATOMIC_RELEASE);
+}
+
+static int spare_has(uintptr_t address)
+{
+	return stacks && address - stacks < TRAP_SPARE_BYTES;
+}
+
+void trap_spare_forked(void)
+{
+	in_use = 0;
 }
 
 /* ---- the handler ---- */

@@ -59,4 +59,16 @@ int trap_is_nested(uintptr_t sp);
 /* Have the signal that was kept back come now, for SIGTRAP is not blocked any more. */
 void trap_send_pending(void);
 
+/*
+ * Give memory for stacks of our own, before the first watch; it is never freed. It is not part of
+ * our library's memory: such a large library beside the C library took the space for the landings
+ * of guards.
+ */
+#define TRAP_SPARE_BYTES (512u * 1024)
+int trap_spare_is_there(void);
+void trap_spare_provide(void *start);
+
+/* In a forked child: the threads that had one of these stacks are not there. */
+void trap_spare_forked(void);
+
 #endif

@@ -6,7 +6,6 @@
 #include "inside/detour/return.h"
 #include "inside/marker/careful.h"
 #include "inside/marker/module.h"
-#include "inside/marker/planning.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/idle.h"
 #include "inside/store/event_store.h"
@@ -15,7 +14,7 @@
 #include "inside/watch/follow.h"
 #include "inside/watch/frame.h"
 #include "inside/watch/sigtrap.h"
-#include "inside/watch/spare.h"
+#include "inside/watch/trap.h"
 #include "inside/watch/watch_entry.h"
 
 #include <waymark/error.h>
@@ -603,5 +602,5 @@ void watch_forked(void)
 	feared_count = 0;
 	watch_live = 0;
 	watch_inside = 0;
-	spare_forked();
+	trap_spare_forked();
 }
