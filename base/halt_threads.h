@@ -6,8 +6,8 @@
  *
  * A thread that is about to take a signal stays there, and gets the signal when it continues, also
  * if the caller is killed: its registers show what it was doing as well there as anywhere. A thread
- * that SIGSTOP stopped stays so. A thread that waits for the child of its vfork(2), which runs on its memory, can't be
- * stopped: then the time runs out, as it should.
+ * that SIGSTOP stopped stays so. A thread that waits for the child of its vfork(2), which runs on
+ * its memory, can't be stopped: then the time runs out, as it should.
  */
 #ifndef BASE_HALT_THREADS_H
 #define BASE_HALT_THREADS_H

@@ -2,15 +2,17 @@
 #include "base/debug_trace.h"
 #include "inside/engine/action.h"
 #include "inside/engine/attach.h"
-#include "inside/engine/called.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
 #include "inside/engine/code_changes.h"
 #include "inside/engine/dispatch.h"
+#include "inside/engine/engine_syscall.h"
 #include "inside/engine/engine_threads.h"
+#include "inside/engine/gate.h"
 #include "inside/engine/kernel_writes.h"
 #include "inside/engine/leave.h"
 #include "inside/engine/pending_signals.h"
+#include "inside/engine/places.h"
 #include "inside/engine/processor.h"
 #include "inside/engine/rseq.h"
 #include "inside/engine/signal.h"
@@ -255,7 +257,7 @@ void attach_call_over(struct thread *thread, long result)
 
 	/* as in call_make() */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-	called_tell(thread, next, result);
+	syscall_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;
@@ -270,4 +272,32 @@ void attach_leave(struct thread *thread, long code)
 	if (code == RESTART_BLOCK)
 		thread->regs.gpr[0] = SYS_restart_syscall;
 	out(thread, 1);
+}
+
+/* Of attach.S. */
+void attach_called(void);
+void attach_way_take(void);
+void attach_way_commit(void);
+void attach_way_undo(void);
+void attach_way_leave(void);
+
+extern const char __ehdr_start[], _end[];
+extern uint8_t start_stack_end[];
+
+void attach_places(struct engine_channel *head)
+{
+	head->places = (struct engine_places){
+		.take = (uint64_t)attach_way_take,
+		.commit = (uint64_t)attach_way_commit,
+		.undo = (uint64_t)attach_way_undo,
+		.leave = (uint64_t)attach_way_leave,
+		.stack = (uint64_t)start_stack_end,
+		.call_done = (uint64_t)gate_call_done,
+		.call_back = (uint64_t)attach_called,
+		.start = (uint64_t)__ehdr_start,
+		.bytes = ((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095),
+		.own_signals = action_own,
+		.mappings = (uint64_t)places_all(),
+		.mapping_count = PLACES_MAX,
+	};
 }

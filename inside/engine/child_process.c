@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/debug_trace.h"
-#include "inside/engine/attach_places.h"
+#include "inside/engine/attach.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
 #include "inside/engine/engine_lock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/engine/assembler.h"
 #include "inside/engine/cache.h"
-#include "inside/engine/edges.h"
+#include "inside/engine/profile.h"
 #include "inside/engine/end.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/engine_thread.h"
@@ -55,7 +55,7 @@ static void condition(struct making *m, const struct insn *insn, const uint8_t *
 void end_branch(struct making *m, const struct insn *insn, const uint8_t *code)
 {
 	uint64_t next = m->pc + insn->bytes;
-	uint64_t likely = m->is_hot ? edges_next(m->start) : 0;
+	uint64_t likely = m->is_hot ? profile_next(m->start) : 0;
 	int is_known = likely == next || likely == insn->target;
 	int is_taken = is_known ? likely == insn->target : insn->target <= m->pc;
 	struct way_out *side;
@@ -169,7 +169,7 @@ static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 
 void end_return(struct making *m, const struct insn *insn)
 {
-	uint64_t to = m->calls ? m->returns[m->calls - 1] : m->is_hot ? edges_sure(m->start) : 0;
+	uint64_t to = m->calls ? m->returns[m->calls - 1] : m->is_hot ? profile_sure(m->start) : 0;
 
 	making_swap_in(m);
 	if (to && !map_is_shared(to) && (m->calls || (making_fits(m, to) && making_is_near(m, to))))

@@ -2,7 +2,7 @@
 /* Ends blocks: jumps and calls whose targets are in registers or in memory. */
 #include "inside/engine/assembler.h"
 #include "inside/engine/constant.h"
-#include "inside/engine/edges.h"
+#include "inside/engine/profile.h"
 #include "inside/engine/end.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/engine_thread.h"
@@ -179,7 +179,7 @@ static void indirect_constant(struct making *m, const struct insn *insn, uint64_
 
 void end_indirect(struct making *m, const struct insn *insn, const uint8_t *code)
 {
-	uint64_t to = m->is_hot ? edges_sure(m->start) : 0;
+	uint64_t to = m->is_hot ? profile_sure(m->start) : 0;
 	uint64_t next = m->pc + insn->bytes, constant;
 
 	making_swap_in(m);

@@ -5,7 +5,6 @@
  */
 #include "base/debug_trace.h"
 #include "inside/engine/attach.h"
-#include "inside/engine/attach_places.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/dispatch.h"
 #include "inside/engine/engine_lock.h"

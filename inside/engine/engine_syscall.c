@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "abi/control.h"
-#include "inside/engine/called.h"
+#include "base/debug_trace.h"
+#include "inside/engine/action.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
 #include "inside/engine/code_changes.h"
+#include "inside/engine/engine_lock.h"
 #include "inside/engine/engine_syscall.h"
 #include "inside/engine/engine_threads.h"
 #include "inside/engine/gate.h"
 #include "inside/engine/kernel_writes.h"
 #include "inside/engine/leave.h"
+#include "inside/engine/map.h"
+#include "inside/engine/pending_signals.h"
 #include "inside/engine/places.h"
 #include "inside/engine/rseq.h"
 #include "inside/engine/signal.h"
 #include "inside/engine/sys.h"
 #include "inside/engine/thread_words.h"
-#include "inside/engine/withdraw.h"
+#include "inside/engine/trace.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -24,6 +28,180 @@
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
+
+/*
+ * ---- making way ----
+ *
+ * The engine makes way for what the program asks the kernel for, and could not have with it:
+ * filters of all threads' calls, its own gs, memory where ours is, limits that count our memory.
+ * All threads leave first, those in system calls, too, which make them again natively; who has
+ * asked leaves last, and makes its call natively.
+ */
+
+static uint32_t waiting; /* for all others to leave */
+
+/* 1: all have left, except those that also wait for that. */
+static int others_left(void)
+{
+	int is_alone = 0;
+
+	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	leave_together(thread_count() > 1);
+	for (unsigned int i = 0; i < LEAVE_POLLS_MAX && !is_alone; i++) {
+		is_alone = thread_count() <= __atomic_load_n(&waiting, __ATOMIC_SEQ_CST);
+		if (!is_alone)
+			leave_poll();
+	}
+	__atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	return is_alone;
+}
+
+/* No lock is held. The call is the one at pc. */
+static void withdraw(struct thread *thread, uint64_t pc, enum engine_native why)
+	__attribute__((noreturn));
+
+static void withdraw(struct thread *thread, uint64_t pc, enum engine_native why)
+{
+	channel_native(why);
+	if (why == ENGINE_NATIVE_FILTER)
+		debug_trace_close();
+	others_left();
+	leave(thread, pc);
+}
+
+static uint64_t pages_of(uint64_t start, uint64_t bytes)
+{
+	return ((start & 4095) + bytes + 4095) & ~UINT64_C(4095);
+}
+
+static int is_ours(uint64_t start, uint64_t bytes)
+{
+	return start && bytes && places_meet(start & ~UINT64_C(4095), pages_of(start, bytes));
+}
+
+static int break_meets(uint64_t to)
+{
+	uint64_t now = to ? (uint64_t)sys_call3(SYS_brk, 0, 0, 0) : 0;
+
+	return to > now && is_ours(now, to - now);
+}
+
+/* Of a segment of shared memory that the program may not look at, one page. */
+static uint64_t segment_bytes(long number)
+{
+	struct shmid_ds about;
+
+	return sys_call3(SYS_shmctl, number, IPC_STAT, (long)&about) ? 4096 : about.shm_segsz;
+}
+
+/*
+ * Whether the call that thread->regs ask for wants memory where ours is. is_free: or memory that
+ * must be free: without us it might be.
+ */
+static int meets(const uint64_t *gpr, int is_free)
+{
+	switch (gpr[0]) {
+	case SYS_mmap:
+		if (gpr[10] & MAP_FIXED_NOREPLACE)
+			return is_free && is_ours(gpr[7], gpr[6]);
+		return gpr[10] & MAP_FIXED && is_ours(gpr[7], gpr[6]);
+	case SYS_brk:
+		return break_meets(gpr[7]);
+	case SYS_mremap:
+		return (gpr[10] & MREMAP_FIXED && is_ours(gpr[8], gpr[2])) ||
+		       (gpr[2] <= gpr[6] && is_ours(gpr[7], gpr[6])); /* it unmaps the rest */
+	case SYS_shmat:
+		return is_ours(gpr[6], segment_bytes((long)gpr[7]));
+	default:
+		return 0;
+	}
+}
+
+#define RENEW_POLLS 64u /* a thread may not have been where it could come from */
+
+/*
+ * Move the map, which is where programs may have memory too. Other threads must have come out of
+ * the code that uses it.
+ */
+static void move_map(void)
+{
+	lock_take(&dispatch_lock);
+	if (!map_move()) {
+		traces_ask();
+		traces_turn();
+		for (unsigned int i = 0; i < LEAVE_POLLS_MAX && !traces_are_new(); i++) {
+			lock_give(&dispatch_lock);
+			if (i % RENEW_POLLS == 0)
+				leave_renew();
+			leave_poll();
+			lock_take(&dispatch_lock);
+			traces_drop();
+		}
+		if (traces_are_new())
+			map_moved();
+		DEBUG_TRACE("engine/withdraw", "the map moves: done %d", traces_are_new());
+	}
+	lock_give(&dispatch_lock);
+}
+
+/*
+ * The same for a call that must find the engine's memory unmapped. It returns -ENOMEM, and the call
+ * must not be made, where a thread does not leave in time: one in vfork(2), or that the kernel does
+ * not wake.
+ */
+static long withdraw_wholly(struct thread *thread, uint64_t pc, enum engine_native why)
+{
+	channel_native(why); /* all were asked to leave, and do */
+	if (!others_left())
+		return -ENOMEM;
+	leave(thread, pc);
+}
+
+/*
+ * Before a call that is about memory: it withdraws if that is ours, and returns if not. 0, or
+ * -ENOMEM: others are still here.
+ */
+static long withdraw_from_memory(struct thread *thread, uint64_t pc)
+{
+	if (!meets(thread->regs.gpr, 1))
+		return 0;
+	move_map();
+	if (!meets(thread->regs.gpr, 0))
+		return 0;
+	return withdraw_wholly(thread, pc, ENGINE_NATIVE_MEMORY);
+}
+
+/* ---- what came of a call ---- */
+
+static int is_clone(uint64_t number)
+{
+	return number == SYS_clone || number == SYS_clone3 || number == SYS_fork ||
+	       number == SYS_vfork;
+}
+
+void syscall_tell(struct thread *thread, uint64_t next, long result)
+{
+	uint64_t number = thread->regs.gpr[0];
+
+	if (channel.flags & ENGINE_BOOT_EVENTS)
+		thread_words_event(thread, TRAIL_SYSCALLED, next, 0, number, (uint64_t)result);
+	if (is_clone(number) && result > 0)
+		thread_words_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
+}
+
+void syscall_broken_off(struct thread *thread)
+{
+	pending_signals_wait_over(thread);
+	if (!thread->is_executing)
+		return;
+	thread->is_executing = 0;
+	process_executed();
+	thread_words_take_back(thread);
+	action_exec(1);
+}
+
+/* ---- calls ---- */
 
 /* As the program asked for it, whatever signals come. */
 static long whole(const struct thread *thread)
@@ -67,7 +245,7 @@ static long execute(struct thread *thread)
 	thread->is_executing = 1;
 	process_executes(thread);
 	result = signal_exec_call(thread, plain);
-	called_broken_off(thread);
+	syscall_broken_off(thread);
 	return result;
 }
 
@@ -111,7 +289,7 @@ static long name_thread(struct thread *thread, uint64_t next)
 
 	if (thread->regs.gpr[2] != CONTROL_NAMED)
 		return result;
-	called_tell(thread, next, result);
+	syscall_tell(thread, next, result);
 	thread_words_forget(thread);
 	return result;
 }
@@ -395,7 +573,7 @@ void syscall_make(struct thread *thread, uint64_t next)
 	 * leave_ask() does not signal a thread that is in a call. The thread checks after the call.
 	 */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-	called_tell(thread, next, result);
+	syscall_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

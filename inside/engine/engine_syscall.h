@@ -15,4 +15,10 @@
  */
 void syscall_make(struct thread *thread, uint64_t next);
 
+/* A call came back with a result; `next` is behind it. Into the trail. */
+void syscall_tell(struct thread *thread, uint64_t next, long result);
+
+/* A signal is delivered in a call: it has not been made, or will not come back to us. */
+void syscall_broken_off(struct thread *thread);
+
 #endif

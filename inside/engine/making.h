@@ -43,8 +43,7 @@ struct making {
 	uint64_t guarded;	      /* the page that pages_guard() was asked about last */
 	uint32_t most_blocks, most_instructions;
 	int is_x87_shown;
-	int is_unknown;		/* breakpoints.h: its first instruction, which runs natively */
-	int is_checked, is_hot; /* hot: the path that edges.h knows */
+	int is_checked, is_hot; /* hot: the path that profile.h knows */
 	int is_open;		/* checked, and lastingly: by the trace itself if it can be */
 	uint32_t check_bytes;	/* of the code that it compares before it runs; 0: none */
 	uint64_t starts[TRACE_BLOCKS_MAX];

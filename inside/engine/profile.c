@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/engine/dispatch.h"
-#include "inside/engine/edges.h"
 #include "inside/engine/engine_lock.h"
+#include "inside/engine/engine_memory.h"
 #include "inside/engine/pages.h"
 #include "inside/engine/profile.h"
 #include "inside/engine/sys.h"
 #include "inside/engine/trace.h"
 #include "inside/engine/translate.h"
+
+#include <errno.h>
+#include <sys/mman.h>
 
 #define WINDOWS 4u /* of a segment that are looked at, so many words each */
 #define WINDOW_WORDS 1024u
@@ -17,6 +20,77 @@
 #define LAYOUTS_MAX 3u
 #define LOOK_SHARE 16u
 #define BATCH_MAX 64u
+
+/* ---- which block mostly follows which ---- */
+
+#define EDGES (1u << 16) /* a block's place is taken by the next that has it */
+
+/* Of a block: which block followed most of the times, by a vote that each other one takes back. */
+struct edge {
+	uint64_t from, to;
+	uint32_t lead, total;
+};
+
+static struct edge *edges;
+
+int profile_open(void)
+{
+	if (!edges)
+		edges = memory_map(0, EDGES * sizeof(*edges), PROT_READ | PROT_WRITE);
+	return edges ? 0 : -ENOMEM;
+}
+
+static struct edge *edge_of(uint64_t from)
+{
+	return &edges[from * UINT64_C(0x9e3779b97f4a7c15) >> 48];
+}
+
+/* A vote from there comes soon. */
+static void edges_prefetch(uint64_t from)
+{
+	__builtin_prefetch(edge_of(from));
+}
+
+void profile_vote(uint64_t from, uint64_t to)
+{
+	struct edge *edge = edge_of(from);
+
+	if (edge->from != from) {
+		if (edge->total > 4) {
+			edge->total /= 2;
+			edge->lead /= 2;
+			return;
+		}
+		*edge = (struct edge){ from, to, 0, 0 };
+	}
+	edge->total++;
+	if (edge->to == to) {
+		edge->lead++;
+	} else if (edge->lead) {
+		edge->lead--;
+	} else {
+		edge->to = to;
+		edge->lead = 1;
+	}
+}
+
+uint64_t profile_next(uint64_t start)
+{
+	const struct edge *edge = edges ? edge_of(start) : NULL;
+
+	return edge && edge->from == start ? edge->to : 0;
+}
+
+uint64_t profile_sure(uint64_t start)
+{
+	const struct edge *edge = edges ? edge_of(start) : NULL;
+
+	return edge && edge->from == start && edge->total >= 4 && edge->lead * 4 > edge->total * 3
+		       ? edge->to
+		       : 0;
+}
+
+/* ---- hot traces ---- */
 
 /* The traces that are to be laid out again. */
 struct batch {
@@ -86,9 +160,9 @@ static void path_look(struct batch *batch, const struct path *path, const struct
 		return;
 	blocks = path->exit->blocks;
 	for (uint32_t block = 1; block < blocks; block++)
-		edges_vote(trace->starts[block - 1], trace->starts[block]);
+		profile_vote(trace->starts[block - 1], trace->starts[block]);
 	if (next->trace)
-		edges_vote(trace->starts[blocks - 1], next->trace->pc);
+		profile_vote(trace->starts[blocks - 1], next->trace->pc);
 	trace->heat += trace->heat < UINT16_MAX;
 	if (trace->layouts < LAYOUTS_MAX && !trace->is_dead && !trace->code &&
 	    trace->heat >= HOT_HITS << 3 * trace->layouts)
@@ -140,7 +214,7 @@ static void look(const struct thread *thread)
 	uint32_t words = (uint32_t)((const uint32_t *)thread->pointer - thread->words);
 	struct batch batch = { .count = 0 };
 
-	if (edges_open() || words < WINDOWS * WINDOW_WORDS)
+	if (profile_open() || words < WINDOWS * WINDOW_WORDS)
 		return;
 	for (uint32_t i = 0; i < WINDOWS; i++)
 		words_look(&batch, thread->words + (uint64_t)words * i / WINDOWS);

@@ -14,4 +14,21 @@
  */
 void profile_look(const struct thread *thread);
 
+/*
+ * Which block mostly follows which: the translator lays hot traces out by it. Under the engine's
+ * lock.
+ */
+
+/* Get the memory, unless it is there. 0, or -ENOMEM. Before profile_vote(). */
+int profile_open(void);
+
+/* The block at `to` ran after the one at `from`. */
+void profile_vote(uint64_t from, uint64_t to);
+
+/* Where the block at `start` mostly led; 0: it was not seen. */
+uint64_t profile_next(uint64_t start);
+
+/* The same, if it seldom led elsewhere. */
+uint64_t profile_sure(uint64_t start);
+
 #endif

@@ -4,12 +4,12 @@
 #include "base/debug_trace.h"
 #include "inside/engine/action.h"
 #include "inside/engine/cache.h"
-#include "inside/engine/called.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
 #include "inside/engine/dispatch.h"
 #include "inside/engine/engine_lock.h"
 #include "inside/engine/engine_memory.h"
+#include "inside/engine/engine_syscall.h"
 #include "inside/engine/engine_threads.h"
 #include "inside/engine/gate.h"
 #include "inside/engine/glue.h"
@@ -1148,7 +1148,7 @@ static void at_call(struct thread *thread, const siginfo_t *info, struct frame_c
 			regs->gpr[11] = regs->rflags;
 		}
 	}
-	called_broken_off(thread);
+	syscall_broken_off(thread);
 	thread->call_next = 0;
 	onward_regs(thread, context);
 	onward_deliver(thread, info, context, 1, NULL);
@@ -1162,12 +1162,12 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 	long result = (long)*frame_gpr(context, 0);
 	int has_mask = result == -EINTR && signal_call_mask(thread, &mask);
 
-	called_broken_off(thread);
+	syscall_broken_off(thread);
 	if (regs->gpr[0] == SYS_rt_sigtimedwait)
 		result = signal_wait_took(thread, result);
 	if (result == GATE_CALL_LATER)
 		result = -EINTR;
-	called_tell(thread, thread->call_next, result);
+	syscall_tell(thread, thread->call_next, result);
 	regs->rip = regs->gpr[1] = thread->call_next;
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[11] = regs->rflags;
@@ -1307,7 +1307,7 @@ static void reported(struct thread *thread, struct frame_context *context)
 		/* It makes the call natively. */
 		thread->regs.rip = thread->call_next - 2;
 		thread->call_next = 0;
-		called_broken_off(thread);
+		syscall_broken_off(thread);
 		onward_regs(thread, context);
 		onward_go(thread, context);
 	}

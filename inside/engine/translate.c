@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "arch/insn.h"
 #include "inside/engine/assembler.h"
 #include "inside/engine/breakpoints.h"
 #include "inside/engine/cache.h"
 #include "inside/engine/channel.h"
-#include "inside/engine/checked_code.h"
 #include "inside/engine/end.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/engine_thread.h"
@@ -17,7 +17,6 @@
 #include "inside/engine/ranges.h"
 #include "inside/engine/translate.h"
 #include "inside/engine/vector.h"
-#include "arch/insn.h"
 
 #include <errno.h>
 
@@ -307,6 +306,90 @@ static void one(struct making *m)
 	default:
 		end_refused(m);
 	}
+}
+
+/*
+ * ---- code on pages that no guard protects ----
+ *
+ * It is compared with what was translated before it runs. The engine does that where a page may be
+ * guarded again (PAGE_CHECKED), the trace itself where no write to it will ever be seen
+ * (PAGE_OPEN): as of a JIT that writes its code at another address.
+ */
+
+/*
+ * Whether the trace's code is still what was translated. 0 also where that is to be read first, or
+ * where the page may be guarded.
+ */
+static int checked_code_holds(const struct trace *trace, struct code_read *read)
+{
+	const uint8_t *code;
+	uint64_t left;
+
+	if (!trace->code)
+		return 1;
+	left = ranges_left(trace->pc);
+	code = left < trace->code_bytes ? NULL
+					: code_read_once(read, trace->pc, left, trace->code_bytes);
+	if (!code)
+		return 0;
+	for (uint32_t i = 0; i < trace->code_bytes; i++)
+		if (code[i] != trace->code[i])
+			return 0;
+	return !pages_are_calm(trace->pc, trace->pc + trace->code_bytes);
+}
+
+/*
+ * Whether the trace that has been made is to be made again with a comparison of its code, whose
+ * length is known now: m->check_bytes.
+ */
+static int checked_code_is_due(struct making *m)
+{
+	if (!m->is_open || m->check_bytes || m->error || !m->blocks || m->is_x87_shown ||
+	    m->unreached || !cache_is_near(m->area, m->trace_pc))
+		return 0;
+	m->check_bytes = m->entries[0].bytes;
+	return 1;
+}
+
+/*
+ * Compare some of the code with what was translated, by rcx: no flag changes. jrcxz leads over the
+ * way out, to gate_changed.
+ */
+static void compare(struct making *m, uint32_t offset, uint32_t bytes, const uint8_t *changed)
+{
+	static const char loads[][4] = { "", "\x0f\xb6\x0d", "\x0f\xb7\x0d", "", "\x8b\x0d" };
+	uint32_t value = 0;
+
+	memory_copy(&value, m->read->copy + offset, bytes);
+	m->hot = emit_bytes(m->hot, loads[bytes], bytes == 4 ? 2 : 3); /* mov code, %ecx */
+	m->hot = emit_relative(m->hot, (const uint8_t *)m->trace_pc + offset);
+	m->hot = emit_bytes(m->hot, "\x8d\x89", 2); /* lea -value(%rcx), %ecx */
+	m->hot = emit_32(m->hot, -value);
+	m->hot = emit_bytes(m->hot, "\xe3\x05", 2);
+	m->hot = emit_jump(m->hot, changed);
+	making_beside(m, PIECE_SPILLED | PIECE_CHECKS);
+}
+
+/* The comparison, at the trace's head. */
+static void checked_code_emit(struct making *m)
+{
+	const uint8_t *changed = m->cold;
+	uint32_t bytes = m->check_bytes, offset = 0;
+
+	m->cold = emit_64(emit_bytes(m->cold, "\x48\xb9", 2), m->trace_pc); /* movabs, %rcx */
+	m->cold = emit_jump_through(m->cold, &m->area->head->gate_changed);
+	m->hot = emit_save(m->hot, RCX, THREAD_SCRATCH);
+	making_beside(m, 0);
+	for (; bytes - offset >= 4; offset += 4)
+		compare(m, offset, 4, changed);
+	if (bytes - offset >= 2) {
+		compare(m, offset, 2, changed);
+		offset += 2;
+	}
+	if (bytes - offset)
+		compare(m, offset, 1, changed);
+	m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
+	making_beside(m, PIECE_SPILLED);
 }
 
 /* ---- all of it ---- */

@@ -23,7 +23,7 @@
 struct trace *translate(uint64_t pc, code_reader *reader, int *error);
 
 /*
- * Lay a trace out again, along the path that edges.h knows. The lock may be given meanwhile, and
+ * Lay a trace out again, along the path that profile.h knows. The lock may be given meanwhile, and
  * the generation turn (traces_newest()). Returns the new one; or NULL: there is no memory, and the
  * old one stays.
  */

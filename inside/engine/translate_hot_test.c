@@ -4,7 +4,7 @@
  * code is a file's, so the translator may look ahead for registers and flags that are dead.
  */
 #include "inside/engine/constant.h"
-#include "inside/engine/edges.h"
+#include "inside/engine/profile.h"
 #include "inside/engine/map.h"
 #include "inside/engine/ranges.h"
 #include "inside/engine/testing/fixture_code.h"
@@ -19,14 +19,14 @@
 static uint64_t put(const void *bytes, size_t count)
 {
 	fixture_open_near();
-	cr_assert_eq(edges_open(), 0);
+	cr_assert_eq(profile_open(), 0);
 	return fixture_put(FIXTURE_LOW, RANGE_FILE, bytes, count);
 }
 
 static void vote(uint64_t from, uint64_t to)
 {
 	for (int i = 0; i < VOTES; i++)
-		edges_vote(from, to);
+		profile_vote(from, to);
 }
 
 static struct trace *lay_out(uint64_t pc)

@@ -175,7 +175,7 @@ static int pool_may_have(const struct store *store)
 }
 
 /*
- * Take a page. Returns its number, or -1 if there is none; it has no slot yet. The cyclic policy
+ * Take a page. Returns its number, without a slot yet, or -1: none is free. The cyclic policy
  * takes pages in their order, so the first full one after the hand is the oldest, or nearly, and a
  * free one further on has its turn later. Nothing is ever read back from the store of what the
  * outside can write.
