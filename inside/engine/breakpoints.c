@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/mapped.h"
 #include "inside/engine/breakpoints.h"
 #include "inside/engine/engine_memory.h"
-#include "inside/engine/mapped.h"
 #include "inside/engine/sys.h"
 
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #define INSIDE_ENGINE_LOG_H
 
 #include "abi/engine.h"
-#include "inside/engine/mapped.h"
+#include "base/mapped.h"
 
 /*
  * Room for an entry of so many bytes, at most a quarter of the log. Its head is filled in. Waits

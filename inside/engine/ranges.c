@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/mapped.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/log.h"
 #include "inside/engine/map.h"
-#include "inside/engine/mapped.h"
 #include "inside/engine/pages.h"
 #include "inside/engine/ranges.h"
 #include "inside/engine/sys.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/engine/testing/fixture_code.h"
+#include "base/mapped.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/engine_lock.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/gate.h"
 #include "inside/engine/leave.h"
 #include "inside/engine/map.h"
-#include "inside/engine/mapped.h"
 #include "inside/engine/processor.h"
 #include "inside/engine/ranges.h"
+#include "inside/engine/testing/fixture_code.h"
 #include "inside/engine/translate.h"
 
 #include <criterion/criterion.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * This process's mappings, from /proc/self/maps, line by line. Needs no allocated memory and no
- * libc.
+ * This process's mappings, from /proc/self/maps, line by line, for what runs inside a program: no
+ * allocated memory, no libc. base/maps.h has those of other processes.
  */
-#ifndef INSIDE_ENGINE_MAPPED_H
-#define INSIDE_ENGINE_MAPPED_H
+#ifndef BASE_MAPPED_H
+#define BASE_MAPPED_H
 
 #include <stdint.h>
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/engine/mapped.h"
-#include "inside/engine/sys.h"
+#include "base/mapped.h"
+
+#include "base/syscall.h"
 
 #include <fcntl.h>
 
 int mapped_open(struct mapped *mapped)
 {
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps",
-			   O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	long fd = syscall_raw(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps",
+			      O_RDONLY | O_CLOEXEC, 0);
 
-	if (sys_failed(fd))
+	if (fd < 0)
 		return (int)fd;
 	mapped->fd = (int)fd;
 	mapped->at = mapped->count = 0;
@@ -18,14 +19,14 @@ int mapped_open(struct mapped *mapped)
 
 void mapped_close(struct mapped *mapped)
 {
-	sys_call3(SYS_close, mapped->fd, 0, 0);
+	syscall_raw(SYS_close, mapped->fd, 0, 0, 0);
 }
 
 static int byte_next(struct mapped *mapped)
 {
 	if (mapped->at == mapped->count) {
-		long got = sys_call3(SYS_read, mapped->fd, (long)mapped->bytes,
-				     sizeof(mapped->bytes));
+		long got = syscall_raw(SYS_read, mapped->fd, (long)mapped->bytes,
+				       sizeof(mapped->bytes), 0);
 
 		if (got <= 0)
 			return -1;
