@@ -41,20 +41,4 @@ static inline int array_grow(void *array, size_t *room, size_t count, size_t byt
 	return 0;
 }
 
-/* The index of the first of `count` ascending numbers that is `from` or more; count: none is. */
-static inline size_t array_first_from(const uint64_t *numbers, size_t count, uint64_t from)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (numbers[middle] < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 #endif

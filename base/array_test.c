@@ -61,13 +61,3 @@ Test(array, without_memory_all_is_as_it_was)
 	cr_assert_eq(room, had);
 	free(bytes);
 }
-
-Test(array, first_from_is_the_first_that_is_not_less)
-{
-	static const uint64_t numbers[] = { 3, 5, 5, 9 };
-	static const size_t wanted[] = { 0, 0, 0, 0, 1, 1, 3, 3, 3, 3, 4 };
-
-	for (uint64_t from = 0; from < sizeof(wanted) / sizeof(wanted[0]); from++)
-		cr_expect_eq(array_first_from(numbers, 4, from), wanted[from]);
-	cr_expect_eq(array_first_from(NULL, 0, 1), 0);
-}

@@ -2,6 +2,7 @@
 #include "base/enumeration.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 
 #include <search.h>
 #include <string.h>
@@ -181,15 +182,8 @@ void enumeration_pool_release(struct enumeration_pool *pool)
 
 const char *enumeration_name(const struct enumeration *of, uint64_t value)
 {
-	uint32_t low = 0, high = of->count;
+	uint32_t at = (uint32_t)sorted_below(of->all, of->count, sizeof(*of->all),
+					     offsetof(struct enumerator, value), value);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (of->all[middle].value < value)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < of->count && of->all[low].value == value ? enumeration_name_at(of, low) : NULL;
+	return at < of->count && of->all[at].value == value ? enumeration_name_at(of, at) : NULL;
 }

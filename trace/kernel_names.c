@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/kernel_names.h"
 
-#include "base/array.h"
+#include "base/sorted.h"
 #include "base/kernel_image.h"
 #include "base/text_buffer.h"
 #include "trace/folder.h"
@@ -88,7 +88,7 @@ static int take_line(struct below *below, const uint64_t *addresses, size_t coun
 	/* marks of the text's begin, at the address of its first function */
 	if (!strcmp(name, "_text") || !strcmp(name, "_stext"))
 		return 0;
-	at = array_first_from(addresses, count, start);
+	at = sorted_below(addresses, count, sizeof(uint64_t), 0, start);
 	if (at && start < below[at - 1].next)
 		below[at - 1].next = start;
 	return at == count ? 0 : take_symbol(&below[at], start, end[1], name, module);

@@ -6,6 +6,7 @@
  */
 #include "inside/detour/detour.h"
 
+#include "base/sorted.h"
 #include "inside/detour/hook.h"
 #include "inside/detour/memory.h"
 #include "inside/detour/record.h"
@@ -117,18 +118,11 @@ static int check_foreign(const struct text *text, uintptr_t start, uintptr_t end
 static int is_in_marker(uintptr_t start, uintptr_t end)
 {
 	for (const struct module *m = registry_modules(); m; m = m->next) {
-		uint32_t low = 0, high = m->site_count;
+		/* the first that ends behind `start` */
+		size_t at = sorted_at_most(m->sites, m->site_count, sizeof *m->sites,
+					   offsetof(struct site, address), start - MARKER_BYTES);
 
-		/* in order of address: the first that ends behind `start` */
-		while (low < high) {
-			uint32_t middle = (low + high) / 2;
-
-			if (m->sites[middle].address + MARKER_BYTES <= start)
-				low = middle + 1;
-			else
-				high = middle;
-		}
-		if (low < m->site_count && m->sites[low].address < end)
+		if (at < m->site_count && m->sites[at].address < end)
 			return 1;
 	}
 	return 0;

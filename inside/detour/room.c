@@ -2,6 +2,7 @@
 #include "inside/detour/room.h"
 
 #include "base/kernel.h"
+#include "base/sorted.h"
 #include "inside/detour/gaps.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
@@ -105,17 +106,8 @@ size_t room_limit(void)
 /* The first range that ends behind an address. */
 static size_t range_from(uintptr_t address)
 {
-	size_t low = 0, high = range_count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (ranges[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sorted_at_most(ranges, range_count, sizeof *ranges, offsetof(struct range, end),
+			      address);
 }
 
 int room_is_free(uintptr_t page)

@@ -3,6 +3,7 @@
 
 #include "abi/trail.h"
 #include "base/array.h"
+#include "base/sorted.h"
 #include "read/history/calls.h"
 #include "trace/trail/range.h"
 
@@ -345,10 +346,10 @@ static struct id_known *known_find(struct trail_search *search, const struct tra
 		return known;
 	}
 	/* 0 is no address, but those of samples that may have been anywhere */
-	known->first = (uint32_t)array_first_from(search->addresses, search->address_count,
-						  block->start ? block->start : 1);
-	known->end = (uint32_t)array_first_from(search->addresses, search->address_count,
-						block->start + block->bytes);
+	known->first = (uint32_t)sorted_below(search->addresses, search->address_count,
+					      sizeof(uint64_t), 0, block->start ? block->start : 1);
+	known->end = (uint32_t)sorted_below(search->addresses, search->address_count,
+					    sizeof(uint64_t), 0, block->start + block->bytes);
 	return known;
 }
 
@@ -545,7 +546,7 @@ static int gaps_meet(struct trail_search *search, const struct trail_path *path,
 	}
 	for (size_t i = 0; i < search->common_count && count && !err; i++) {
 		const struct samples_place *place = &search->places[search->commons[i].first];
-		size_t at = array_first_from(gaps, count, place->begin);
+		size_t at = sorted_below(gaps, count, sizeof(uint64_t), 0, place->begin);
 
 		if ((place->address == 0) == is_anywhere && at < count && gaps[at] < place->end)
 			common_meet(&search->commons[i], all, search->unknown);
