@@ -38,16 +38,8 @@ KERNEL_INLINE long kernel_call(long number, long a, long b, long c, long d)
 
 KERNEL_INLINE int kernel_getsockopt(int fd, int level, int option, void *value, socklen_t *bytes)
 {
-	long result;
-	register long r10 __asm__("r10") = (long)value;
-	register long r8 __asm__("r8") = (long)bytes;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "0"(SYS_getsockopt), "D"((long)fd), "S"((long)level), "d"((long)option),
-			   "r"(r10), "r"(r8)
-			 : "rcx", "r11", "memory");
-	return (int)kernel_result(result);
+	return (int)kernel_result(
+		syscall_raw6(SYS_getsockopt, fd, level, option, (long)value, (long)bytes, 0));
 }
 
 KERNEL_INLINE int kernel_open(const char *path, int flags)
@@ -96,56 +88,15 @@ KERNEL_INLINE int kernel_poll(struct pollfd *fds, unsigned int count, int timeou
 	return (int)kernel_result(syscall_raw(SYS_poll, (long)fds, count, timeout_ms, 0));
 }
 
-KERNEL_INLINE int kernel_socket(int family, int type, int protocol)
-{
-	return (int)kernel_result(syscall_raw(SYS_socket, family, type, protocol, 0));
-}
-
-KERNEL_INLINE int kernel_connect(int fd, const void *address, socklen_t bytes)
-{
-	return (int)kernel_result(syscall_raw(SYS_connect, fd, (long)address, (long)bytes, 0));
-}
-
-KERNEL_INLINE int kernel_bind(int fd, const void *address, socklen_t bytes)
-{
-	return (int)kernel_result(syscall_raw(SYS_bind, fd, (long)address, (long)bytes, 0));
-}
-
-KERNEL_INLINE int kernel_listen(int fd, int backlog)
-{
-	return (int)kernel_result(syscall_raw(SYS_listen, fd, backlog, 0, 0));
-}
-
-KERNEL_INLINE int kernel_accept(int fd, int flags)
-{
-	return (int)kernel_result(syscall_raw(SYS_accept4, fd, 0, 0, flags));
-}
-
-KERNEL_INLINE ssize_t kernel_sendmsg(int fd, const struct msghdr *head, int flags)
-{
-	return kernel_result(syscall_raw(SYS_sendmsg, fd, (long)head, flags, 0));
-}
-
 KERNEL_INLINE ssize_t kernel_recvmsg(int fd, struct msghdr *head, int flags)
 {
 	return kernel_result(syscall_raw(SYS_recvmsg, fd, (long)head, flags, 0));
-}
-
-KERNEL_INLINE int kernel_stat(const char *path, struct stat *found)
-{
-	return (int)kernel_result(
-		syscall_raw(SYS_newfstatat, AT_FDCWD, (long)path, (long)found, 0));
 }
 
 KERNEL_INLINE int kernel_lstat(const char *path, struct stat *found)
 {
 	return (int)kernel_result(syscall_raw(SYS_newfstatat, AT_FDCWD, (long)path, (long)found,
 					      AT_SYMLINK_NOFOLLOW));
-}
-
-KERNEL_INLINE int kernel_fstat(int fd, struct stat *found)
-{
-	return (int)kernel_result(syscall_raw(SYS_fstat, fd, (long)found, 0, 0));
 }
 
 KERNEL_INLINE int kernel_mkdir(const char *path, mode_t mode)
@@ -223,17 +174,8 @@ KERNEL_INLINE int kernel_memfd_filled(const char *name, const void *from, size_t
 /* Private, anonymous memory; MAP_FAILED. */
 KERNEL_INLINE void *kernel_map(void *at, size_t bytes, int prot, int flags)
 {
-	long result;
-	register long r10 __asm__("r10") = MAP_PRIVATE | MAP_ANONYMOUS | flags;
-	register long r8 __asm__("r8") = -1;
-	register long r9 __asm__("r9") = 0;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "0"(SYS_mmap), "D"(at), "S"(bytes), "d"((long)prot), "r"(r10), "r"(r8),
-			   "r"(r9)
-			 : "rcx", "r11", "memory");
-	return (void *)kernel_result(result);
+	return (void *)kernel_result(syscall_raw6(SYS_mmap, (long)at, (long)bytes, prot,
+						  MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0));
 }
 
 KERNEL_INLINE int kernel_munmap(void *start, size_t bytes)

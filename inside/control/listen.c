@@ -62,7 +62,8 @@ void listen_forked(void)
 
 static int new_socket(void)
 {
-	int fd = kernel_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = (int)kernel_call(SYS_socket, AF_UNIX,
+				  SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -73,7 +74,7 @@ static int connect_to(const struct sockaddr_un *address)
 
 	if (fd < 0)
 		return fd;
-	if (!kernel_connect(fd, address, sizeof *address))
+	if (!kernel_call(SYS_connect, fd, (long)address, sizeof *address, 0))
 		return fd;
 	error = -errno;
 	kernel_close(fd);
@@ -112,7 +113,8 @@ static int listen_as(unsigned int twin)
 	fd = new_socket();
 	if (fd < 0)
 		return fd;
-	if (kernel_bind(fd, &own_address, sizeof own_address) || kernel_listen(fd, BACKLOG)) {
+	if (kernel_call(SYS_bind, fd, (long)&own_address, sizeof own_address, 0) ||
+	    kernel_call(SYS_listen, fd, BACKLOG, 0, 0)) {
 		error = -errno;
 		kernel_close(fd);
 		return error;
@@ -172,7 +174,7 @@ void listen_close(void)
 
 void listen_accept(void)
 {
-	int fd = kernel_accept(listening, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = (int)kernel_call(SYS_accept4, listening, 0, 0, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
 		session_add(fd, SESSION_ACCEPTED, NULL);

@@ -55,7 +55,8 @@ static int send_packet(int fd, const struct msghdr *head, uint64_t *patience_ns)
 	uint64_t usual_ns = MESSAGE_PATIENCE_NS;
 	int error = 0;
 
-	while (!error && kernel_sendmsg(fd, head, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+	while (!error &&
+	       kernel_call(SYS_sendmsg, fd, (long)head, MSG_DONTWAIT | MSG_NOSIGNAL, 0) < 0) {
 		if (errno == EAGAIN)
 			error = wait_for_room(fd, patience_ns ? patience_ns : &usual_ns);
 		else if (errno != EINTR)

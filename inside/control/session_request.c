@@ -4,6 +4,7 @@
 
 #include "abi/control.h"
 #include "base/kernel.h"
+#include "base/socketdir.h"
 #include "inside/control/detours.h"
 #include "inside/control/inherit.h"
 #include "inside/control/message.h"
@@ -62,7 +63,9 @@ static int serve_open(struct session *session, const struct wm_message *message,
 		session->is_quiet = 0;
 		if (path_bytes)
 			memcpy(session->tool, body + sizeof request, path_bytes);
-		store.bytes = kernel_fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
+		store.bytes = kernel_call(SYS_fstat, fd, (long)&file, 0, 0)
+				      ? 0
+				      : (uint64_t)file.st_size;
 		error = message_send(session->fd, CONTROL_STORE, message->serial, &store,
 				     sizeof store, NULL, 0, fd, NULL);
 		kernel_close(fd);
@@ -237,11 +240,9 @@ static int serve_seen(struct session *session)
 
 static pid_t peer_of(const struct session *session)
 {
-	struct ucred peer = { 0 };
-	socklen_t bytes = sizeof peer;
+	struct ucred peer;
 
-	return kernel_getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) ? 0
-										      : peer.pid;
+	return socketdir_peer(session->fd, &peer) ? 0 : peer.pid;
 }
 
 /* The first watch of a session carries the table. The agent reports the table before it answers. */

@@ -6,21 +6,13 @@
 #ifndef INSIDE_ENGINE_SYS_H
 #define INSIDE_ENGINE_SYS_H
 
+#include "base/syscall.h"
+
 #include <stdint.h>
-#include <sys/syscall.h>
 
 static inline long sys_call(long number, long a, long b, long c, long d, long e, long f)
 {
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return result;
+	return syscall_raw6(number, a, b, c, d, e, f);
 }
 
 static inline long sys_call3(long number, long a, long b, long c)

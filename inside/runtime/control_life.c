@@ -90,7 +90,8 @@ int control_is_last(void)
 	char text[TASKS_STAT_BYTES];
 	struct stat found;
 
-	if (kernel_stat("/proc/self/task", &found) || found.st_nlink != 2 + OUR_THREADS + 1)
+	if (kernel_call(SYS_newfstatat, AT_FDCWD, (long)"/proc/self/task", (long)&found, 0) ||
+	    found.st_nlink != 2 + OUR_THREADS + 1)
 		return 0;
 	return *tasks_stat("/proc/self/stat", text) == 'Z';
 }
