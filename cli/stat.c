@@ -78,7 +78,7 @@ struct counting {
 	struct stat_result result;
 	struct count_list list;
 	struct command_ids pids, tids;
-	const struct command_ids *ids; /* one of the two */
+	struct command_ids *ids; /* one of the two */
 	unsigned int *cpus;
 	size_t cpu_count;
 	const char *cgroup, *output_path;
@@ -131,23 +131,25 @@ static int is_among(const struct command_ids *ids, pid_t id)
 	return 0;
 }
 
-/* Those of one option, each once; of a thread's number, -p takes the process. */
-static void ids_choose(struct counting *counting)
+/* Each once; of a thread's number, -p takes the process. */
+static int ids_find(struct counting *counting)
 {
-	struct command_ids *ids = counting->tids.count ? &counting->tids : &counting->pids;
+	struct command_ids *ids = counting->ids;
 	size_t given = ids->count;
 
 	ids->count = 0;
 	for (size_t i = 0; i < given; i++) {
 		struct target target;
-		pid_t id = ids->all[i];
+		int is_process = ids == &counting->pids, err = target_read(&target, ids->all[i]);
+		pid_t id = is_process ? target.pid : ids->all[i];
 
-		if (ids == &counting->pids && !target_read(&target, id))
-			id = target.pid;
+		if (err)
+			return complain(err, "%s %d", is_process ? "process" : "thread",
+					(int)ids->all[i]);
 		if (!is_among(ids, id))
 			ids->all[ids->count++] = id;
 	}
-	counting->ids = ids;
+	return CLI_FINE;
 }
 
 static int events_take(void *data, const struct command_option *option, const char *text,
@@ -736,8 +738,10 @@ int cmd_stat(int argc, char **argv)
 
 	if (status < 0) {
 		counting.command = optind < argc ? argv + optind : NULL;
-		ids_choose(&counting);
+		counting.ids = counting.tids.count ? &counting.tids : &counting.pids;
 		status = check(&counting);
+		if (!status)
+			status = ids_find(&counting);
 		if (!status && !counting.list.count)
 			status = events_default(&counting);
 		if (!status) {

@@ -152,8 +152,9 @@ says "Counts of process $sleeper"
 stat 0 -t $sleeper --for 50ms -e page-faults
 says "Counts of thread $sleeper"
 stat 1 -p 4194304
-says "the process has ended"
+says "No such process: process 4194304"
 stat 1 -t 4194304
+says "No such process: thread 4194304"
 
 # ---- CPUs ----
 
