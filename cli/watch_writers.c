@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/quantity.h"
+#include "base/slots.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ struct writers {
 	size_t watch_count, watch_room;
 	struct writer *all;
 	size_t count, room;
+	struct slots slots;	 /* of all, by thread, watch and is_read */
 	struct watch_hit *fresh; /* added and not yet settled */
 	size_t fresh_count, fresh_room;
 	struct watch_hit *history; /* a ring */
@@ -63,6 +65,7 @@ void writers_free(struct writers *table)
 		free(table->watches[i]);
 	free(table->watches);
 	free(table->all);
+	free(table->slots.all);
 	free(table->fresh);
 	free(table->history);
 	free(table);
@@ -94,11 +97,15 @@ static int is_same_place(const struct where *one, const struct where *other)
 
 static struct writer *writer_of(struct writers *table, const struct watch_hit *hit)
 {
+	uint32_t hash = slots_hash((uint64_t)hit->tid << 32 | hit->watch << 1 |
+				   (hit->is_read != 0));
 	struct writer *writer;
+	uint32_t number;
 
-	/* Backwards: of many threads, those that live came last. */
-	for (size_t i = table->count; i--;) {
-		writer = &table->all[i];
+	if (slots_fit(&table->slots))
+		return NULL;
+	for (uint64_t at = hash; slots_next(&table->slots, hash, &at, &number);) {
+		writer = &table->all[number];
 		if (writer->tid == hit->tid && writer->pid == hit->pid &&
 		    writer->watch == hit->watch && writer->is_read == hit->is_read &&
 		    is_same_place(writer->where, hit->where))
@@ -106,6 +113,7 @@ static struct writer *writer_of(struct writers *table, const struct watch_hit *h
 	}
 	if (array_grow(&table->all, &table->room, table->count + 1, sizeof(*table->all)))
 		return NULL;
+	slots_add(&table->slots, hash, (uint32_t)table->count);
 	writer = &table->all[table->count++];
 	*writer = (struct writer){ .where = hit->where,
 				   .pid = hit->pid,
