@@ -25,10 +25,6 @@ static struct probe_foreign foreign[] = {
 	{ .name = (char *)"m:d", .pid = 9, .begin_ns = 1000000000 },
 	{ .name = (char *)"m:e", .pid = 10, .begin_ns = 1000000000 },
 };
-static struct probe_unstoppable unstoppable[] = {
-	{ .pid = 5, .comm = "httpd", .places = 1 },
-	{ .pid = 6, .comm = "other", .is_dumpable = 1, .places = 3 },
-};
 static struct probes probes = {
 	.wanted = 7,
 	.unarmed = 3,
@@ -38,8 +34,6 @@ static struct probes probes = {
 	.late_starts = 4,
 	.foreign = foreign,
 	.foreign_count = 3,
-	.unstoppable = unstoppable,
-	.unstoppable_count = 2,
 	.refusals = { .all = refused, .count = 2 },
 };
 static struct patience patience;
@@ -54,10 +48,6 @@ static struct findings list;
 	"waymark: 2 of 7 places were refused:\n"
 #define HINT                                                                                       \
 	"    see what there is: waymark list --func, or wm_list_process(); of a stripped file only what it exports has a name\n"
-#define UNSTOPPABLE                                                                                                   \
-	"waymark: process 5 (httpd) is not dumpable, so it may not stop its own threads: 1 place was refused there\n" \
-	"waymark: process 6 (other) may not stop its own threads: 3 places were refused there\n"                      \
-	"  record it as root, or let it be dumpable (CoreDumpDirectory of Apache, process.dumpable of php-fpm, set-dumpable of HAProxy), with no seccomp filter and kernel.yama.ptrace_scope at most 1; waymark doctor -p PID shows which it is\n"
 #define MISSING                                                                                               \
 	"waymark: hits are missing: another tool's breakpoint was there, or the program changed the place:\n" \
 	"  m:c in process 9: for 1.500 s\n"
@@ -66,9 +56,8 @@ Test(findings, print_groups_parts_by_their_reason, .init = cr_redirect_stderr)
 {
 	probe_findings(&session, &list);
 	findings_print(&list, 0, 0);
-	cr_assert_stderr_eq_str(
-		BEGIN "  2: there is no such function: m:a, m:b\n" HINT UNSTOPPABLE MISSING
-		      "  until the end: m:d in process 9, m:e in process 10\n");
+	cr_assert_stderr_eq_str(BEGIN "  2: there is no such function: m:a, m:b\n" HINT MISSING
+				      "  until the end: m:d in process 9, m:e in process 10\n");
 }
 
 Test(findings, print_verbose_names_each_place, .init = cr_redirect_stderr)
@@ -78,7 +67,7 @@ Test(findings, print_verbose_names_each_place, .init = cr_redirect_stderr)
 	cr_assert_stderr_eq_str(
 		BEGIN
 		"  2: there is no such function\n" HINT
-		"    m:a at 0x10 in /lib/m.so: why \"this\"\n    m:b\n" UNSTOPPABLE
+		"    m:a at 0x10 in /lib/m.so: why \"this\"\n    m:b\n"
 		"waymark: 5 of 7 events are unsafe beside uprobes: one that is removed within 100 ms can crash the program (/safe/ refuses such places)\n" MISSING
 		"  until the end\n    m:d in process 9\n    m:e in process 10\n");
 }

@@ -75,7 +75,7 @@ run 0 --json --tree --for 1s -e func:serve -e func:pass -o tree -p "$pid"
 for event in serve pass; do
 	expect "tree: who calls $event()" "$(callers tree "prefork:$event")" 3
 done
-expect "tree: in JSON" "$(found unstoppable)" 0
+expect "tree: in JSON" "$(found refused)" 0
 run 0 --json --for 300ms -e func:pass -o alone -p "$child"
 [ "$(count alone prefork:pass)" -gt 10 ] || fail "one child: nothing was recorded"
 for other in $(pgrep -P "$pid"); do

@@ -51,24 +51,12 @@ static void refusal_findings(const struct probes *probes, struct findings *list)
 						       all[i]->detail);
 
 		finding->count = 1;
+		/* the remedy is to look at the process */
+		finding->pid = all[i]->error == -WM_E_NO_PTRACE ? all[i]->pid : 0;
 		finding->address = all[i]->address;
 		finding->module = all[i]->module[0] ? strdup(all[i]->module) : NULL;
 	}
 	free(all);
-}
-
-static void add_unstoppable(const struct probe_unstoppable *one, struct findings *list)
-{
-	struct finding *finding;
-
-	finding = finding_add(
-		list, "unstoppable", FINDING_LOSS,
-		"process %d (%s) %smay not stop its own threads: %llu place%s refused there",
-		(int)one->pid, one->comm, one->is_dumpable ? "" : "is not dumpable, so it ",
-		(unsigned long long)one->places, one->places == 1 ? " was" : "s were");
-	finding->pid = one->pid;
-	finding->count = one->places;
-	finding->remedy = wm_error_hint(-WM_E_NO_PTRACE);
 }
 
 static void foreign_findings(const struct probes *probes, struct findings *list)
@@ -112,8 +100,6 @@ void probe_findings(const struct wm_session *session, struct findings *list)
 	finding_counted(list, "refusals-unlisted", probes->refusals.left_out, "refusal",
 			"not listed: waymark keeps 1 MB of names for a process");
 	refusal_findings(probes, list);
-	for (size_t i = 0; i < probes->unstoppable_count; i++)
-		add_unstoppable(&probes->unstoppable[i], list);
 	if (probes->unsafe)
 		finding_add(
 			list, "unsafe", FINDING_DETAIL,

@@ -5,7 +5,6 @@
 #include "base/array.h"
 #include "base/name_match.h"
 #include "base/slots.h"
-#include "record/probe/asked.h"
 #include "target/code/return_look.h"
 #include "target/code/sweep.h"
 #include "target/code/trampoline.h"
@@ -23,7 +22,161 @@
 #define NAMES_TOLD 8
 #define LIBC_NAME "libc.so.6"
 
-#define GUARDS_MAX 4 /* that guard_all() makes */
+#define GUARDS_MAX 4	 /* that guard_all() makes */
+#define TEXT_BYTES 4096	 /* of an event */
+#define RECORD_MAX 16384 /* of one detour's record, texts included */
+
+/* ---- what the requests find in a module, kept until all are resolved ---- */
+
+struct asked {
+	struct spec *spec;   /* NULL: a guard, which belongs to no spec */
+	uint32_t covered_by; /* number + 1 of an earlier place that records the same; 0: none */
+	/* a struct code_place without its unused fields, then its names; NULL: none */
+	const void *place;
+	/* its records, one for each choice, for base 0; NULL: refused or covered */
+	struct control_detour *detour;
+	size_t detour_bytes; /* of all records */
+	unsigned int choice_count;
+	int error;    /* why it is refused; 0: it is not */
+	char *detail; /* about the refusal; NULL: "" */
+};
+
+struct asked_list {
+	struct asked *all;
+	size_t count, room;
+};
+
+/* Add a zeroed one. Its address is valid until the next call. NULL: no memory. */
+static struct asked *asked_add(struct asked_list *list)
+{
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return NULL;
+	list->all[list->count] = (struct asked){ 0 };
+	return &list->all[list->count++];
+}
+
+static void asked_release(struct asked_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		free((void *)list->all[i].place);
+		free(list->all[i].detour);
+		free(list->all[i].detail);
+	}
+	free(list->all);
+	*list = (struct asked_list){ 0 };
+}
+
+/* Copy no unused fields: most places have few fields, and a module may have many functions. */
+static size_t place_bytes(const struct code_place *place)
+{
+	return offsetof(struct code_place, fields) +
+	       (place->field_count + place->return_count) * sizeof(struct code_field);
+}
+
+static char *name_append(char **at, const char *name)
+{
+	char *copy = *at;
+
+	*at = stpcpy(copy, name) + 1;
+	return copy;
+}
+
+/* Keep a copy of the place, names included. 0 or -ENOMEM. */
+static int asked_keep(struct asked *asked, const struct code_place *place)
+{
+	const char *source = place->source ? place->source : "";
+	size_t bytes = place_bytes(place);
+	size_t names = strlen(place->subsystem) + strlen(place->event) + strlen(source) + 3;
+	struct code_place copy = *place;
+	unsigned char *kept = malloc(bytes + names);
+	char *at;
+
+	if (!kept)
+		return -ENOMEM;
+	at = (char *)kept + bytes;
+	copy.subsystem = name_append(&at, place->subsystem);
+	copy.event = name_append(&at, place->event);
+	copy.source = name_append(&at, source);
+	memcpy(kept, &copy, bytes);
+	asked->place = kept;
+	return 0;
+}
+
+/* The place that was kept: only its head, that is point and names, may be used. */
+static const struct code_place *asked_head(const struct asked *asked)
+{
+	return asked->place;
+}
+
+/* Get the place that was kept. Its names belong to the list. */
+static void asked_place(const struct asked *asked, struct code_place *place)
+{
+	const struct code_place *head = asked_head(asked);
+
+	memset(place, 0, sizeof(*place));
+	memcpy(place, asked->place, place_bytes(head));
+}
+
+/*
+ * Make an event's text (abi/site.h). Its parts end with newlines, which names can't contain; debug
+ * information may claim any path.
+ */
+static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *place,
+		     const struct code_field *fields, unsigned int count)
+{
+	const char *source = place->source && !strchr(place->source, '\n') ? place->source : "";
+	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u\n", kind, place->subsystem,
+			    place->event, source, place->line);
+
+	for (unsigned int i = 0; i < count && used < TEXT_BYTES; i++)
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", i ? ", " : "",
+				 fields[i].name);
+	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
+}
+
+/* Add the record of one more choice. 0; -WM_E_SPEC: its names are too long; -ENOMEM. */
+static int asked_record(struct asked *asked, const struct code_place *place,
+			const struct trampoline *trampoline)
+{
+	static __thread unsigned char record[RECORD_MAX] __attribute__((aligned(8)));
+	char text[TEXT_BYTES], return_text[TEXT_BYTES];
+	char kind = place->wants_return ? 'b' : 'm';
+	struct control_detour *copy;
+	size_t bytes;
+	int err = text_make(text, kind, place, place->fields, place->field_count);
+
+	if (!err && place->wants_return)
+		err = text_make(return_text, 'e', place, code_place_returns(place),
+				place->return_count);
+	if (err)
+		return err;
+	bytes = trampoline_write(trampoline, 0, text, place->wants_return ? return_text : NULL,
+				 record, sizeof(record));
+	if (bytes > sizeof(record))
+		return -WM_E_SPEC;
+	copy = realloc(asked->detour, asked->detour_bytes + bytes);
+	if (!copy)
+		return -ENOMEM;
+	memcpy((unsigned char *)copy + asked->detour_bytes, record, bytes);
+	asked->detour = copy;
+	asked->detour_bytes += bytes;
+	asked->choice_count++;
+	return 0;
+}
+
+/* Refuse it, and drop its records. 0 or -ENOMEM. */
+static int asked_refuse(struct asked *asked, int error, const char *detail)
+{
+	free(asked->detour);
+	free(asked->detail);
+	asked->detour = NULL;
+	asked->detour_bytes = asked->choice_count = 0;
+	asked->error = error;
+	asked->detail = strdup(detail);
+	return asked->detail ? 0 : -ENOMEM;
+}
+
+/* ---- finding ---- */
 
 /* The state of plan_make(), for its callbacks. */
 struct making {

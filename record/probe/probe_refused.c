@@ -5,7 +5,6 @@
 #include "base/array.h"
 #include "record/session/process.h"
 #include "record/trail/live.h"
-#include "target/process/target.h"
 
 #include <errno.h>
 #include <search.h>
@@ -99,30 +98,6 @@ static int refuse_once(struct wm_session *session, struct process *process,
 	return there ? 0 : -ENOMEM;
 }
 
-static int unstoppable_add(struct probes *probes, pid_t pid)
-{
-	struct probe_unstoppable *one;
-	struct target target;
-
-	for (size_t i = probes->unstoppable_count; i > 0; i--) {
-		one = &probes->unstoppable[i - 1];
-		one->places += one->pid == pid;
-		if (one->pid == pid)
-			return 0;
-	}
-	if (target_read(&target, pid))
-		return 0; /* it has ended */
-	if (array_grow(&probes->unstoppable, &probes->unstoppable_room,
-		       probes->unstoppable_count + 1, sizeof(*probes->unstoppable)))
-		return -ENOMEM;
-	one = &probes->unstoppable[probes->unstoppable_count++];
-	*one = (struct probe_unstoppable){ .pid = pid,
-					   .is_dumpable = target_may_stop_itself(&target),
-					   .places = 1 };
-	snprintf(one->comm, sizeof(one->comm), "%.15s", target.comm);
-	return 0;
-}
-
 int probe_refused(struct wm_session *session, struct process *process,
 		  const struct control_refused *refused, const char *name)
 {
@@ -136,8 +111,6 @@ int probe_refused(struct wm_session *session, struct process *process,
 					 .error = refused->error,
 					 .pid = process->pid };
 
-	if (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(session->probes, process->pid))
-		return -ENOMEM;
 	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
 		refusal.error = -WM_E_TRAIL_STEPS; /* by our own tracer */
 	return refuse_once(session, process, &refusal, name);

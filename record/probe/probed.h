@@ -44,26 +44,6 @@ struct probed {
 /* The number of the process whose places are in a set; unique in the session. */
 #define PROBE_SET_NUMBER(set) ((uint32_t)((set) >> 32))
 
-/*
- * The loader maps a library before it adds it to its list. A spec may match the name in that list.
- * So probed_has() wants another look at a library that was not listed yet.
- */
-int probed_has(const struct probed *probed, const struct loaded *loaded);
-
-/*
- * Note a module. `is_done`: its places are sent, or no spec applies to any of its names. Returns
- * it, valid until the next one is noted; NULL: no memory.
- */
-struct probed_module *probed_note(struct probed *probed, const struct loaded *loaded, int is_done);
-
-/* The module that is noted at that base, NULL: none; forget it, as it was unloaded. */
-struct probed_module *probed_at(const struct probed *probed, uint64_t base);
-void probed_forget(struct probed *probed, uint64_t base);
-
-/* Add a gap, which copies the path; remove one. The first returns 0 or -ENOMEM. */
-int probed_gap_add(struct probed *probed, const struct probed_gap *gap);
-void probed_gap_remove(struct probed *probed, size_t index);
-
 void probed_release(struct probed *probed);
 
 #endif

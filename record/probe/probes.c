@@ -37,6 +37,100 @@ struct pass {
 	struct loaded_list list;
 };
 
+/* ---- what was handled in a process ---- */
+
+static struct probed_module *module_find(const struct probed *probed, const struct loaded *loaded)
+{
+	for (size_t i = 0; i < probed->count; i++)
+		if (loaded_id_is(&probed->modules[i].id, &loaded->id))
+			return &probed->modules[i];
+	return NULL;
+}
+
+/*
+ * The loader maps a library before it adds it to its list. A spec may match the name in that list.
+ * So look again at a library that was not listed yet.
+ */
+static int module_is_done(const struct probed *probed, const struct loaded *loaded)
+{
+	const struct probed_module *module = module_find(probed, loaded);
+
+	return module && !module->is_due && (module->is_done || !loaded->is_listed);
+}
+
+/*
+ * Note a module. `is_done`: its places are sent, or no spec applies to any of its names. Returns
+ * it, valid until the next one is noted; NULL: no memory.
+ */
+static struct probed_module *module_note(struct probed *probed, const struct loaded *loaded,
+					 int is_done)
+{
+	struct probed_module *module = module_find(probed, loaded);
+
+	if (!module) {
+		if (array_grow(&probed->modules, &probed->room, probed->count + 1,
+			       sizeof(*probed->modules)))
+			return NULL;
+		module = &probed->modules[probed->count++];
+		module->came_ns = 0;
+	}
+	*module = (struct probed_module){ .id = loaded->id,
+					  .base = loaded->base,
+					  .set = probed->set + 1,
+					  .came_ns = module->came_ns,
+					  .is_done = is_done };
+	return module;
+}
+
+/* The module that is noted at that base; NULL: none. */
+static struct probed_module *module_at(const struct probed *probed, uint64_t base)
+{
+	for (size_t i = 0; i < probed->count; i++)
+		if (probed->modules[i].base == base)
+			return &probed->modules[i];
+	return NULL;
+}
+
+/* It was unloaded. */
+static void module_forget(struct probed *probed, uint64_t base)
+{
+	for (size_t i = 0; i < probed->count; i++)
+		if (probed->modules[i].base == base)
+			probed->modules[i--] = probed->modules[--probed->count];
+}
+
+/* Copies the path. 0 or -ENOMEM. */
+static int gap_add(struct probed *probed, const struct probed_gap *gap)
+{
+	char *path = strdup(gap->path);
+
+	if (!path || array_grow(&probed->gaps, &probed->gap_room, probed->gap_count + 1,
+				sizeof(*probed->gaps))) {
+		free(path);
+		return -ENOMEM;
+	}
+	probed->gaps[probed->gap_count] = *gap;
+	probed->gaps[probed->gap_count++].path = path;
+	return 0;
+}
+
+static void gap_remove(struct probed *probed, size_t index)
+{
+	free(probed->gaps[index].path);
+	probed->gaps[index] = probed->gaps[--probed->gap_count];
+}
+
+void probed_release(struct probed *probed)
+{
+	free(probed->modules);
+	while (probed->gap_count)
+		gap_remove(probed, 0);
+	free(probed->gaps);
+	*probed = (struct probed){ 0 };
+}
+
+/* ---- plans ---- */
+
 /* Whether the module has the code that the plan is for: its file may have been written since. */
 static int is_of(const struct plan *plan, const struct loaded *loaded)
 {
@@ -97,8 +191,8 @@ static int foreign_trace(struct wm_session *session, const struct process *proce
 	return trace_gap_add(session->writer, process->trace, &about);
 }
 
-static int pending_signals_add(struct wm_session *session, const struct process *process,
-			       const struct control_foreign *foreign)
+static int foreign_add(struct wm_session *session, const struct process *process,
+		       const struct control_foreign *foreign)
 {
 	struct probes *probes = session->probes;
 	struct probe_foreign *added;
@@ -123,9 +217,8 @@ static int foreign_note(struct wm_session *session, const struct process *proces
 	struct probes *probes = session->probes;
 
 	if (!foreign->end_ns)
-		return probes->foreign_count < HELD_MAX
-			       ? pending_signals_add(session, process, foreign)
-			       : 0;
+		return probes->foreign_count < HELD_MAX ? foreign_add(session, process, foreign)
+							: 0;
 	for (size_t i = probes->foreign_count; i > 0; i--) {
 		struct probe_foreign *there = &probes->foreign[i - 1];
 
@@ -157,11 +250,10 @@ void probes_release(struct probes *probes)
 	for (size_t i = 0; i < probes->foreign_count; i++)
 		free(probes->foreign[i].name);
 	free(probes->foreign);
-	free(probes->unstoppable);
 	*probes = (struct probes){ 0 };
 }
 
-/* ---- plans ---- */
+/* ---- making plans ---- */
 
 /* A file that a request applies to can't be read: keep the reason. */
 static void keep_open_error(struct wm_session *session, const struct loaded *loaded)
@@ -274,7 +366,7 @@ static int gap_end(struct wm_session *session, struct process *process, size_t i
 
 	if (now_ns - gap->begin_ns > session->probes->late_ns)
 		session->probes->late_ns = now_ns - gap->begin_ns;
-	probed_gap_remove(&process->probed, index);
+	gap_remove(&process->probed, index);
 	return err;
 }
 
@@ -288,7 +380,7 @@ static int gap_begin(struct wm_session *session, struct process *process, uint64
 
 	if (begin_ns < process->hello_ns || begin_ns > now_ns)
 		gap.begin_ns = now_ns;
-	err = probed_gap_add(&process->probed, &gap);
+	err = gap_add(&process->probed, &gap);
 	session->probes->late++;
 	return err ? err : gap_trace(session, process, &gap, 0);
 }
@@ -325,13 +417,13 @@ static int see_to_modules(struct pass *pass)
 		struct plan *plan = NULL;
 		int is_wanted;
 
-		if (probed_has(probed, loaded) ||
+		if (module_is_done(probed, loaded) ||
 		    (pass->late && pass->late->base && loaded->base != pass->late->base))
 			continue;
 		fresh++;
 		is_wanted = strcmp(name_last_part(loaded->path), AGENT_NAME) &&
 			    plan_concerns(pass->session->specs, loaded->path, &loaded->aliases);
-		module = probed_note(probed, loaded, is_wanted || loaded->is_listed);
+		module = module_note(probed, loaded, is_wanted || loaded->is_listed);
 		if (!module)
 			return -ENOMEM;
 		if (pass->late && pass->late->base)
@@ -481,10 +573,10 @@ static int module_came(struct wm_session *session, struct process *process,
 	if (!probed->is_followed)
 		return look_again_error(process, look(session, process, NULL, 0, 0));
 	/* if it was found before this message came, the agent has placed nothing there */
-	probed_forget(probed, module->base);
+	module_forget(probed, module->base);
 	err = look_again_error(process, look(session, process, &late, 0, 0));
 	/* one that can't be read, or is gone already, may have had places */
-	if (err || probed_at(probed, module->base) || !plan_concerns(session->specs, path, NULL))
+	if (err || module_at(probed, module->base) || !plan_concerns(session->specs, path, NULL))
 		return err;
 	return gap_begin(session, process, module->base, module->came_ns, UINT_MAX, path);
 }
@@ -494,7 +586,7 @@ static int module_gone(struct wm_session *session, struct process *process, uint
 	struct probed *probed = &process->probed;
 	int err = 0;
 
-	probed_forget(probed, base);
+	module_forget(probed, base);
 	for (size_t i = probed->gap_count; i-- && !err;)
 		if (probed->gaps[i].base == base)
 			err = gap_end(session, process, i, 1);

@@ -51,22 +51,12 @@ struct probe_foreign {
 	uint64_t begin_ns, end_ns; /* 0: it is still there, or was when the recording ended */
 };
 
-/* A process that may not stop its own threads, as most forms of jumps require. */
-struct probe_unstoppable {
-	pid_t pid;
-	char comm[16];
-	int is_dumpable;
-	uint64_t places; /* refused there for that reason */
-};
-
 /* What a session knows of files and their places; zeroed is empty. */
 struct probes {
 	struct plan *plans;
 	struct probe_refusals refusals;
 	struct probe_foreign *foreign;
 	size_t foreign_count, foreign_room;
-	struct probe_unstoppable *unstoppable;
-	size_t unstoppable_count, unstoppable_room;
 	uint64_t unsafe;  /* armed in FORM_FIRST (abi/detour.h), in all processes */
 	uint64_t wanted;  /* places that matched, also refused ones */
 	uint64_t unarmed; /* in all processes: sent, but the process or the recording ended first */
