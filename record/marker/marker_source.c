@@ -141,7 +141,7 @@ static int ask(struct wm_session *session, struct process *process)
 	const struct spec_list *specs = session->specs;
 	int err = send_costs(session, process);
 
-	return err || !spec_count_markers(specs)
+	return err || !spec_count(specs, SPEC_OF(glob))
 		       ? err
 		       : send(session, process, specs->all, specs->count, CONTROL_ARM);
 }
@@ -165,7 +165,7 @@ static int arm(struct wm_session *session, struct process *process)
 static int quiet(struct wm_session *session, struct process *process)
 {
 	if (process->outside || !process_is_usable(process) || !session->options.strict ||
-	    process->arming != PROCESS_ARMED || !spec_count_markers(session->specs))
+	    process->arming != PROCESS_ARMED || !spec_count(session->specs, SPEC_OF(glob)))
 		return 0;
 	return send(session, process, NULL, 0, CONTROL_DISARM);
 }
@@ -201,7 +201,7 @@ static int change_one(struct wm_session *session, struct process *process,
 	if (was_any)
 		err = send(session, process, change->gone, change->gone_count, CONTROL_DISARM);
 	/* those that another spec names, too, were disarmed with them */
-	if (!err && spec_count_markers(specs))
+	if (!err && spec_count(specs, SPEC_OF(glob)))
 		err = send(session, process, specs->all, specs->count, CONTROL_ARM);
 	if (!err || err == -WM_E_NO_MARKER)
 		err = session_wait_armed(session, process);

@@ -446,7 +446,7 @@ static int is_guarded(const struct spec_list *specs, const char *path)
 {
 	if (strcmp(name_last_part(path), LIBC_NAME))
 		return 0;
-	return spec_count_watches(specs) || spec_costs(specs) || spec_reads_strings(specs);
+	return spec_count(specs, SPEC_OF(watch)) || spec_costs(specs) || spec_reads_strings(specs);
 }
 
 int plan_concerns(const struct spec_list *specs, const char *path,
@@ -602,7 +602,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 		err = -ENOMEM;
 	/* first: places that the user wants in the same functions are refused */
 	if (!err && is_guarded(specs, (*plan)->path))
-		err = guard_all(making, spec_count_watches(specs) != 0);
+		err = guard_all(making, spec_count(specs, SPEC_OF(watch)) != 0);
 	if (!err)
 		err = resolve_all(making, specs, process);
 	if (!err)

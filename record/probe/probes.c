@@ -476,7 +476,8 @@ static int look(struct wm_session *session, struct process *process, const struc
 {
 	struct pass pass = { .session = session, .process = process, .late = late };
 	struct control_commit commit = { .replaces = (uint32_t)replaces,
-					 .watches = spec_count_watches(session->specs) != 0 };
+					 .watches = spec_count(session->specs, SPEC_OF(watch)) !=
+						    0 };
 	struct iovec part = { &commit, sizeof(commit) };
 	int err, fresh = 0;
 
@@ -504,7 +505,7 @@ static int look(struct wm_session *session, struct process *process, const struc
 
 static int is_for_guards_alone(const struct spec_list *specs)
 {
-	return !spec_count_requests(specs) && !spec_count_watches(specs);
+	return !spec_count(specs, SPEC_OF(request)) && !spec_count(specs, SPEC_OF(watch));
 }
 
 int probe_arm(struct wm_session *session, struct process *process)
@@ -552,7 +553,7 @@ static int committed(struct wm_session *session, struct process *process)
  */
 static int is_missing_events(const struct wm_session *session, const struct process *process)
 {
-	return process->hello.forked != HELLO_SHARES || spec_count_watches(session->specs);
+	return process->hello.forked != HELLO_SHARES || spec_count(session->specs, SPEC_OF(watch));
 }
 
 static void late_note(struct wm_session *session, struct process *process)

@@ -54,7 +54,7 @@ int adopt_ask(struct wm_session *session, struct process *process)
 {
 	struct process *parent = process->inherited.set ? find_parent(session, process) : NULL;
 	struct control_adopt adopt = { .set = process->inherited.set,
-				       .watches = spec_count_watches(session->specs) != 0 };
+				       .watches = spec_count(session->specs, SPEC_OF(watch)) != 0 };
 	struct iovec part = { &adopt, sizeof(adopt) };
 	struct event_list *events;
 	int err;

@@ -89,7 +89,7 @@ void patience_arming(struct wm_session *session)
 	if (progress.total && is_due(session))
 		beat(session, &progress);
 	/* forked children adopt quickly, but then wait for their watches, one after another */
-	else if (spec_count_watches(session->specs) && is_due(session))
+	else if (spec_count(session->specs, SPEC_OF(watch)) && is_due(session))
 		say_wait_to_all(session);
 	if (!session->patience->has_given_up)
 		return;

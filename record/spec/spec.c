@@ -96,30 +96,13 @@ const struct trail_request *spec_trail(const struct spec_list *list)
 	return NULL;
 }
 
-size_t spec_count_markers(const struct spec_list *list)
+size_t spec_count(const struct spec_list *list, size_t member)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		count += list->all[i].glob != NULL;
-	return count;
-}
-
-size_t spec_count_requests(const struct spec_list *list)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		count += list->all[i].request != NULL;
-	return count;
-}
-
-size_t spec_count_watches(const struct spec_list *list)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		count += list->all[i].watch != NULL;
+		count += *(void *const *)(const void *)((const char *)&list->all[i] + member) !=
+			 NULL;
 	return count;
 }
 

@@ -64,10 +64,9 @@ void spec_release(struct spec *spec);
 /* The trail that the session has to record; NULL: none. */
 const struct trail_request *spec_trail(const struct spec_list *list);
 
-/* How many specs are for markers; for places in code; for watches. */
-size_t spec_count_markers(const struct spec_list *list);
-size_t spec_count_requests(const struct spec_list *list);
-size_t spec_count_watches(const struct spec_list *list);
+/* How many specs are of a kind, by the member that only these have: SPEC_OF(watch). */
+#define SPEC_OF(member) offsetof(struct spec, member)
+size_t spec_count(const struct spec_list *list, size_t member);
 
 /* The counts that any spec asks of markers, by enum cost_kind. */
 uint32_t spec_costs(const struct spec_list *list);

@@ -25,7 +25,7 @@ Test(spec, add_kernel_event_is_no_marker)
 	cr_assert_eq(spec_add(&list, "switch"), -WM_E_SPEC_TWICE);
 	cr_assert_eq(spec_add(&list, "sample:no-such/freq=9/"), -WM_E_COUNT_EVENT);
 	cr_assert(strstr(list.words, "no-such"));
-	cr_assert_eq(spec_count_markers(&list), 0);
+	cr_assert_eq(spec_count(&list, SPEC_OF(glob)), 0);
 	cr_assert_eq(spec_missing(&list.all[0]), 0);
 	spec_list_release(&list);
 }
@@ -39,9 +39,9 @@ Test(spec, add_watch_is_no_marker)
 	cr_assert_eq(spec_add(&list, "watch:"), -WM_E_WATCH_SYNTAX);
 	cr_assert_eq(spec_add(&list, "watch:counter/if=so/"), -WM_E_SPEC);
 	cr_assert(strstr(list.words, "\"so\" (column 18) is no condition"));
-	cr_assert_eq(spec_count_watches(&list), 2);
-	cr_assert_eq(spec_count_markers(&list), 1);
-	cr_assert_eq(spec_count_requests(&list), 0);
+	cr_assert_eq(spec_count(&list, SPEC_OF(watch)), 2);
+	cr_assert_eq(spec_count(&list, SPEC_OF(glob)), 1);
+	cr_assert_eq(spec_count(&list, SPEC_OF(request)), 0);
 	cr_assert_not(spec_matches(&list.all[0], "watch:counter"));
 }
 
@@ -54,8 +54,8 @@ Test(spec, add_place_in_code_is_no_marker)
 	cr_assert_eq(spec_add(&list, "func:malloc@libc.so.6/ret,arg1/"), -WM_E_SPEC_TWICE);
 	cr_assert_eq(spec_add(&list, "func:"), -WM_E_SPEC);
 	cr_assert_eq(spec_add(&list, "func:a/arg1:strange/"), -WM_E_FIELD_TYPE);
-	cr_assert_eq(spec_count_markers(&list), 1);
-	cr_assert_eq(spec_count_requests(&list), 3);
+	cr_assert_eq(spec_count(&list, SPEC_OF(glob)), 1);
+	cr_assert_eq(spec_count(&list, SPEC_OF(request)), 3);
 	cr_assert_str_eq(list.all[0].request->name, "malloc");
 	cr_assert_not(spec_matches(&list.all[0], "func:malloc"));
 	cr_assert(spec_matches(&list.all[1], "func:malloc"));
@@ -97,8 +97,8 @@ Test(spec, add_second_trail_returns_spec_twice)
 	cr_assert_eq(spec_add(&list, "trail/sfot/"), -WM_E_SPEC);
 	cr_assert_str_eq(list.words,
 			 "\"sfot\" (column 7) is no option of trail; did you mean soft?");
-	cr_assert_eq(spec_count_markers(&list), 1);
-	cr_assert_eq(spec_count_requests(&list), 0);
+	cr_assert_eq(spec_count(&list, SPEC_OF(glob)), 1);
+	cr_assert_eq(spec_count(&list, SPEC_OF(request)), 0);
 	cr_assert_not(spec_matches(&list.all[1], "trail:soft"));
 	spec_list_release(&list);
 }

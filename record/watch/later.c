@@ -64,13 +64,13 @@ static const struct process *parent_of(const struct wm_session *session,
 
 int later_welcome(struct wm_session *session, struct process *process)
 {
-	process->watch.is_new = session->running && spec_count_watches(session->specs);
+	process->watch.is_new = session->running && spec_count(session->specs, SPEC_OF(watch));
 	return process->watch.is_new;
 }
 
 int later_module_came(struct wm_session *session, struct process *process, uint64_t base)
 {
-	if (!session->running || !spec_count_watches(session->specs))
+	if (!session->running || !spec_count(session->specs, SPEC_OF(watch)))
 		return 0;
 	return watch_state_note_module(&process->watch, base) ? -ENOMEM : 1;
 }

@@ -152,7 +152,7 @@ static int change_one(struct wm_session *session, struct process *process,
 	int err;
 
 	end_removed(session, process);
-	if (!spec_count_watches(session->specs))
+	if (!spec_count(session->specs, SPEC_OF(watch)))
 		return 0;
 	err = watching_pass(&finding);
 	if (!err && finding.late && finding.late >= finding.must)
@@ -174,7 +174,7 @@ static int change(struct wm_session *session, const struct source_change *change
 	for (size_t i = 0; i < count; i++)
 		watches += owns(&fresh[i]);
 	/* the first ones need libc's guards (abi/detour.h) */
-	if (!err && watches && watches == spec_count_watches(session->specs))
+	if (!err && watches && watches == spec_count(session->specs, SPEC_OF(watch)))
 		err = probe_replace(session);
 	for (struct process *p = session->processes; p && !err; p = p->next)
 		if (process_is_armed(p))
