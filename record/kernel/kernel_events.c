@@ -310,16 +310,12 @@ static int event_declare(struct wm_session *session, struct kernel *kernel, uint
 			 const struct kernel_request *request, const struct tracepoint *format)
 {
 	struct process *process = kernel->process;
-	struct control_event head = { .id = id };
+	uint8_t types[16] = { 0 };
 	char text[2048];
-	int err = kernel_event_text(id, request, format, text, sizeof(text), head.types);
+	int err = kernel_event_text(id, request, format, text, sizeof(text), types);
 
 	if (!err)
-		err = event_list_add(process->events, id, head.types, text);
-	if (!err)
-		err = trace_schema_add(process->schema, id, head.types, text);
-	if (!err)
-		err = process_trace_event(session, process, &head, text);
+		err = process_declare(session, process, id, types, text);
 	session->markers += !err;
 	return err;
 }

@@ -172,21 +172,19 @@ static int quiet(struct wm_session *session, struct process *process)
 
 /* ---- changing ---- */
 
-static int count_event(const struct event *event, void *data)
-{
-	struct spec *spec = data;
-	char name[NAME_BYTES];
-
-	if (!spec_name_of(event->text, name, sizeof(name)) && spec_matches(spec, name))
-		spec->placed = ++spec->matches;
-	return 0;
-}
-
 /* Its markers may be armed for another spec: then no event is declared again. */
 static void count_known(struct wm_session *session, const struct process *process, size_t first)
 {
-	for (size_t i = first; i < session->specs->count; i++)
-		event_list_each(process->events, count_event, &session->specs->all[i]);
+	const struct event_list *events = process->events;
+	char name[NAME_BYTES];
+
+	for (size_t i = 0; i < events->count; i++) {
+		if (spec_name_of(events->all[i].text, name, sizeof(name)))
+			continue;
+		for (size_t j = first; j < session->specs->count; j++)
+			if (spec_matches(&session->specs->all[j], name))
+				session->specs->all[j].placed = ++session->specs->all[j].matches;
+	}
 }
 
 static int change_one(struct wm_session *session, struct process *process,

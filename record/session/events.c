@@ -80,13 +80,3 @@ int event_list_each_before(const struct event_list *list,
 {
 	return list->before ? each_below(list->before, list->before_ids, call, data) : 0;
 }
-
-int event_list_each(const struct event_list *list,
-		    int (*call)(const struct event *event, void *data), void *data)
-{
-	int got = 0;
-
-	for (size_t i = 0; !got && i < list->count; i++)
-		got = call(&list->all[i], data);
-	return got;
-}

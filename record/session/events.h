@@ -42,12 +42,9 @@ uint32_t event_list_ids(const struct event_list *list);
 
 /*
  * Call for each event of probes (abi/site.h, way 'd') that came from parents, the first ancestor's
- * first; or for each event of its own. A call that returns other than 0 ends it, and that is
- * returned.
+ * first. A call that returns other than 0 ends it, and that is returned.
  */
 int event_list_each_before(const struct event_list *list,
 			   int (*call)(const struct event *event, void *data), void *data);
-int event_list_each(const struct event_list *list,
-		    int (*call)(const struct event *event, void *data), void *data);
 
 #endif

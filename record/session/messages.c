@@ -111,14 +111,11 @@ static int take_event(struct wm_session *session, struct process *process,
 	if (message->bytes <= sizeof(head) || process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
 	memcpy(&head, message->body, sizeof(head));
-	err = event_list_add(process->events, head.id, head.types, text);
-	if (err)
-		return err == -E2BIG ? -WM_E_PROTOCOL : err;
 	if (text[0] && text[1] != 'd' && !spec_name_of(text, name, sizeof(name)))
 		spec_count_match(session->specs, name, 1);
 	session->markers++;
-	err = trace_schema_add(process->schema, head.id, head.types, text);
-	return err ? err : process_trace_event(session, process, &head, text);
+	err = process_declare(session, process, head.id, head.types, text);
+	return err == -E2BIG ? -WM_E_PROTOCOL : err;
 }
 
 /*

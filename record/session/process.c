@@ -380,30 +380,27 @@ void process_forget_requests(struct process *process)
 
 /* ---- in the trace ---- */
 
-int process_trace_event(struct wm_session *session, const struct process *process,
-			const struct control_event *event, const char *text)
+static int trace_event(struct wm_session *session, const struct process *process,
+		       const struct event *event)
 {
 	const struct enumeration *names[CODE_FIELDS_MAX];
 
 	if (process->trace < 0 || !session->writer)
 		return 0;
-	enumerated_find(session->probes->plans, text, names);
-	return trace_event_add_named(session->writer, process->trace, event->id, event->types, text,
-				     names);
+	enumerated_find(session->probes->plans, event->text, names);
+	return trace_event_add_named(session->writer, process->trace, event->id, event->types,
+				     event->text, names);
 }
 
-struct tracing {
-	struct wm_session *session;
-	struct process *process;
-};
-
-static int trace_one(const struct event *event, void *data)
+int process_declare(struct wm_session *session, struct process *process, uint32_t id,
+		    const uint8_t types[16], const char *text)
 {
-	const struct tracing *to = data;
-	struct control_event head = { .id = event->id };
+	struct event_list *events = process->events;
+	int err = event_list_add(events, id, types, text);
 
-	memcpy(head.types, event->types, sizeof(head.types));
-	return process_trace_event(to->session, to->process, &head, event->text);
+	if (!err)
+		err = trace_schema_add(process->schema, id, types, text);
+	return err ? err : trace_event(session, process, &events->all[events->count - 1]);
 }
 
 int process_trace(struct wm_session *session, struct process *process)
@@ -416,6 +413,7 @@ int process_trace(struct wm_session *session, struct process *process)
 		.build_id_bytes = process->build_id_bytes,
 	};
 	char host[256] = "";
+	int err = 0;
 
 	life_begin(session, process);
 	about.way = process->life.way;
@@ -432,13 +430,10 @@ int process_trace(struct wm_session *session, struct process *process)
 	process->trace = trace_process_add(session->writer, &about);
 	if (process->trace < 0)
 		return process->trace;
-	for (size_t i = 0; i < process->module_count; i++) {
-		const struct process_module *module = &process->modules[i];
-		int err = trace_module_add(session->writer, process->trace, &module->about,
-					   module->path, module->ns);
-
-		if (err)
-			return err;
-	}
-	return event_list_each(process->events, trace_one, &(struct tracing){ session, process });
+	for (size_t i = 0; i < process->module_count && !err; i++)
+		err = trace_module_add(session->writer, process->trace, &process->modules[i].about,
+				       process->modules[i].path, process->modules[i].ns);
+	for (size_t i = 0; i < process->events->count && !err; i++)
+		err = trace_event(session, process, &process->events->all[i]);
+	return err;
 }

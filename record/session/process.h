@@ -214,9 +214,12 @@ int process_is_shared(struct process *process);
  */
 int process_trace(struct wm_session *session, struct process *process);
 
-/* The process has declared an event: add it to the trace. Returns 0 or an error of the trace. */
-int process_trace_event(struct wm_session *session, const struct process *process,
-			const struct control_event *event, const char *text);
+/*
+ * The process has declared an event: keep it, also in the trace once the process is there. Returns
+ * 0, an error of event_list_add() or of the trace.
+ */
+int process_declare(struct wm_session *session, struct process *process, uint32_t id,
+		    const uint8_t types[16], const char *text);
 
 /*
  * Read and handle the agent's messages; of a process that is watched from outside, its hits.

@@ -66,7 +66,8 @@ struct wm_session {
 
 	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
 	char *dir;
-	int trace_error; /* the first failure to write the trace; nothing is written after it */
+	int trace_error;  /* the first failure to write the trace; nothing is written after it */
+	int is_explained; /* the detail has words about it */
 
 	struct number_list numbers; /* of event names; its processes' schemas share them */
 	struct ticks_point began;   /* the base of all times */

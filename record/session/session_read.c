@@ -4,7 +4,6 @@
 #include "record/session/event_reader.h"
 #include "record/session/life.h"
 #include "record/session/process.h"
-#include "record/trail/live.h"
 #include "target/process/call.h"
 
 #include <errno.h>
@@ -39,7 +38,7 @@ int wm_session_wait(struct wm_session *session, int timeout_ms)
 	alive = session_awaited(session);
 	session->is_end_told = got < 0 || !alive;
 	session_pollable_update(session);
-	if (got < 0 && got != session->live->error)
+	if (got < 0 && !session->is_explained)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
 	return got < 0 ? got : alive;
 }

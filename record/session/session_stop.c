@@ -3,7 +3,6 @@
 #include "record/session/process.h"
 #include "record/session/sources.h"
 #include "record/session/unrecorded.h"
-#include "record/trail/live.h"
 #include "target/process/call.h"
 #include "trace/writer.h"
 
@@ -192,8 +191,7 @@ int wm_session_stop(struct wm_session *session)
 								  sizeof(session->detail) });
 	if (session->writer) {
 		err = close_trace(session);
-		/* a trail's error has words of its own */
-		if (err && err != session->live->error)
+		if (err && !session->is_explained)
 			session_fail(session, err, "%s", session->dir);
 		first = err ? err : first;
 	}

@@ -680,13 +680,12 @@ static int pump(struct live_process *live)
 	return err < 0 ? err : got;
 }
 
-/* Without a detail the error is of the folder, whose name wm_session_wait() knows. */
+/* Without words of the tracer the error is of the folder. */
 static int broke_off(const struct live_process *process, int error)
 {
 	const char *detail = process->tracer.detail;
 
-	if (detail[0])
-		process->session->live->error = error;
+	process->session->is_explained |= detail[0] && !process->session->trace_error;
 	return session_fail(process->session, error, "pid %d%s%s", (int)process->pid,
 			    detail[0] ? ": " : "", detail);
 }

@@ -78,7 +78,6 @@ struct live {
 	uint64_t blocks_written; /* of them, in the folder; and threads */
 	uint32_t threads_written;
 	int is_unwritten;	/* some of their blocks are not */
-	int error;		/* that broke a trail off, if the tracer itself gave a detail */
 	uint64_t overwritten;	/* blocks in rings, before those of a flight recorder */
 	struct natives natives; /* of all processes, added when they are stopped */
 	/* about the first process with parts not recorded or decoded as asked; "": none */

@@ -504,11 +504,7 @@ static int make_event(struct wm_session *session, struct process *process,
 	int err;
 
 	watch_field_types(about, types);
-	err = event_list_add(process->events, id, types, text);
-	if (!err)
-		err = trace_schema_add(process->schema, id, types, text);
-	if (!err && process->trace >= 0 && session->writer)
-		err = trace_event_add(session->writer, process->trace, id, types, text);
+	err = process_declare(session, process, id, types, text);
 	session->markers += !err;
 	return err;
 }
