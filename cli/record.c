@@ -478,16 +478,18 @@ static int finish(struct recording *recording, int had_dir)
 	int err = wm_session_stop(recording->session), result = CLI_FINE;
 	int has_trace = flight_end(&recording->flight, recording->session);
 	size_t first = recording->findings.count;
+	struct drain_counts counts;
 
 	progress_clear(&recording->progress);
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status_get(recording->session, &status);
+	session_count(recording->session, &counts);
 	if (has_trace)
 		progress_sum_up(
 			&recording->progress, &status, recording->session->live, options->dir,
 			recording->error ? WM_POLICY_DISCARD : options->targets.session.policy,
-			recording->error ? 0 : session_crowded_out(recording->session));
+			recording->error ? 0 : counts.crowded_out);
 	watches_print(recording->session->watched);
 	session_findings(recording->session, 1, &recording->findings);
 	add_unmatched(recording);

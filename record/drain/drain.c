@@ -1015,6 +1015,19 @@ void drain_count(const struct drain *drain, struct drain_counts *counts)
 	counts->crowded_out = __atomic_load_n(&drain->map.store->crowded_out, __ATOMIC_RELAXED);
 }
 
+void drain_count_add(const struct drain *drain, struct drain_counts *to)
+{
+	struct drain_counts counts;
+
+	drain_count(drain, &counts);
+	to->recorded += counts.recorded;
+	to->discarded += counts.discarded;
+	to->bytes += counts.bytes;
+	to->damaged += counts.damaged;
+	to->crowded_out += counts.crowded_out;
+	to->children += counts.children;
+}
+
 uint64_t drain_unread(const struct drain *drain)
 {
 	uint64_t held = drain_held(drain), delivered = 0;

@@ -101,6 +101,7 @@ int drain_is_shared(struct drain *drain, int (*maps)(pid_t pid, void *data), voi
 uint32_t drain_unreached(const struct drain *drain, int *error);
 
 void drain_count(const struct drain *drain, struct drain_counts *counts);
+void drain_count_add(const struct drain *drain, struct drain_counts *to); /* to what is there */
 
 /*
  * Events that drain_count() does not count yet: those in the store and, with the cyclic policy,

@@ -76,21 +76,10 @@ static int session_drain(struct wm_session *session, struct process *process,
 	return session->writer ? err : 0;
 }
 
-static void counts_add(struct drain_counts *to, const struct drain_counts *from)
-{
-	to->recorded += from->recorded;
-	to->discarded += from->discarded;
-	to->bytes += from->bytes;
-	to->damaged += from->damaged;
-	to->crowded_out += from->crowded_out;
-	to->children += from->children;
-}
-
 int drain_session_finish(struct wm_session *session, struct process *process)
 {
 	struct receiver receiver = { session, process };
 	struct drain_sink sink = { packet_write, &receiver };
-	struct drain_counts counts;
 	int err = 0, more;
 
 	watching_end(session, process);
@@ -102,8 +91,7 @@ int drain_session_finish(struct wm_session *session, struct process *process)
 		more = drain_finish(process->drain, &sink);
 		if (err >= 0)
 			err = session->writer ? more : 0;
-		drain_count(process->drain, &counts);
-		counts_add(&session->past, &counts);
+		drain_count_add(process->drain, &session->past);
 		if (session->watermark)
 			watermark_remove(session->watermark, process->drain);
 		drain_free(process->drain);

@@ -3,6 +3,7 @@
 
 #include "base/maps.h"
 #include "base/pun.h"
+#include "base/sorted.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -53,27 +54,12 @@ void forms_room_free(struct forms_room *room)
 	free(room);
 }
 
-/* The number of the first mapping that ends behind an address. */
-static size_t map_from(const struct maps *maps, uint64_t address)
-{
-	size_t low = 0, high = maps->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (maps->list[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 /* Whether the agent has mapped this page, or may: it is free, and nothing can grow into it. */
 static int is_free(const struct forms_room *room, uint64_t page)
 {
 	const struct maps *maps = &room->maps;
-	size_t at = map_from(maps, page);
+	size_t at = sorted_at_most(maps->list, maps->count, sizeof(*maps->list),
+				   offsetof(struct map, end), page);
 	const struct map *next = at < maps->count ? &maps->list[at] : NULL;
 	uint64_t keep;
 

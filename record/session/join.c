@@ -70,14 +70,6 @@ static int wait_opened(struct wm_session *session, struct process *process)
 	return err ? session_fail(session, err, "pid %d", (int)process->pid) : 0;
 }
 
-static struct process *find_process(struct wm_session *session, pid_t pid)
-{
-	for (struct process *p = session->processes; p; p = p->next)
-		if (p->pid == pid && p->state < PROCESS_HUNG_UP)
-			return p;
-	return NULL;
-}
-
 static int enter(struct wm_session *session, pid_t pid)
 {
 	int err = 0;
@@ -167,7 +159,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		return err;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
-	if (find_process(session, pid))
+	if (process_find(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
 	alone = attach_alone(session, pid, 0);

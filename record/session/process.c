@@ -76,6 +76,14 @@ void process_free(struct process *process)
 	free(process);
 }
 
+struct process *process_find(const struct wm_session *session, pid_t pid)
+{
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && p->state < PROCESS_HUNG_UP)
+			return p;
+	return NULL;
+}
+
 int process_is_dead(const struct process *process)
 {
 	struct pollfd poll_fd = { .fd = process->pidfd, .events = POLLIN };

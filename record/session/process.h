@@ -176,6 +176,9 @@ void process_forget_requests(struct process *process);
 /* Close the connection; `err`, unless it is -WM_E_GONE, becomes the process's error. */
 void process_hang_up(struct process *process, int err);
 
+/* The session's process of that id whose connection has not ended; NULL: none. */
+struct process *process_find(const struct wm_session *session, pid_t pid);
+
 int process_is_dead(const struct process *process);
 
 /*

@@ -169,6 +169,12 @@ int session_wait_armed(struct wm_session *session, struct process *process);
  */
 void session_poll(struct wm_session *session, uint64_t wait_ns);
 
+/*
+ * If a spec from that number on, without a glob, has nothing to record in any process, fail: but
+ * not for the error that is `allowed`. Else 0.
+ */
+int session_fail_unmatched(struct wm_session *session, size_t first, int allowed);
+
 /* Have the caller's descriptor tick while there may be news that no descriptor reports. */
 void session_pollable_update(struct wm_session *session);
 
@@ -234,8 +240,8 @@ int session_has_unread(const struct wm_session *session);
 /* Emitted events that wm_session_status_get() does not count yet: see drain_held(). */
 uint64_t session_held_events(const struct wm_session *session);
 
-/* Of the events lost so far, those for which the buffer had no room. */
-uint64_t session_crowded_out(const struct wm_session *session);
+/* The counts of all stores, also of those that are drained. */
+void session_count(const struct wm_session *session, struct drain_counts *counts);
 
 /* The store's constant for the session's policy. */
 enum store_policy session_store_policy(const struct wm_session *session);

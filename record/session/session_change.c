@@ -104,19 +104,10 @@ static int change_sources(struct wm_session *session, struct source_change *chan
 	FOR_SOURCES(source, change)
 		if (!err && is_affected(source, change, session->specs))
 			err = source->change(session, change);
-	for (size_t i = change->first; i < session->specs->count && !err; i++) {
-		const struct spec *spec = &session->specs->all[i];
-		int missing = spec_missing(spec);
-
-		/* its module may come */
-		if (missing == -WM_E_NO_MODULE && session->options.allow_unmatched)
-			continue;
-		if (missing && !spec_is_glob(spec))
-			err = session_fail(session, missing, "%s%s%s", spec->text,
-					   spec->detail ? ": " : "",
-					   spec->detail ? spec->detail : "");
-	}
-	return err;
+	/* its module may come */
+	return err ? err
+		   : session_fail_unmatched(session, change->first,
+					    session->options.allow_unmatched ? -WM_E_NO_MODULE : 0);
 }
 
 /* In the trace: from when on, and within what time processes had either. */

@@ -43,20 +43,13 @@ static int start_process(struct wm_session *session, struct process *process)
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
 }
 
-/* If a spec without a glob has nothing to record in any process, fail; else return 0. */
-static int fail_unmatched(struct wm_session *session)
+int session_fail_unmatched(struct wm_session *session, size_t first, int allowed)
 {
-	int any = 0;
-
-	for (const struct process *p = session->processes; p; p = p->next)
-		any |= process_is_usable(p);
-	if (!any || session->options.allow_unmatched)
-		return 0;
-	for (size_t i = 0; i < session->specs->count; i++) {
+	for (size_t i = first; i < session->specs->count; i++) {
 		const struct spec *spec = &session->specs->all[i];
 		int err = spec_is_glob(spec) ? 0 : spec_missing(spec);
 
-		if (err)
+		if (err && err != allowed)
 			return session_fail(session, err, "%s%s%s", spec->text,
 					    spec->detail ? ": " : "",
 					    spec->detail ? spec->detail : "");
@@ -92,7 +85,7 @@ static int check_scope(struct wm_session *session)
 int wm_session_start(struct wm_session *session)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int first = 0, err = session_call_refused(session);
+	int first = 0, any = 0, err = session_call_refused(session);
 
 	if (err)
 		return err;
@@ -127,8 +120,10 @@ int wm_session_start(struct wm_session *session)
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
 			first = session_wait_armed(session, p);
-	if (!first)
-		first = fail_unmatched(session);
+	for (const struct process *p = session->processes; p; p = p->next)
+		any |= process_is_usable(p);
+	if (!first && any && !session->options.allow_unmatched)
+		first = session_fail_unmatched(session, 0, 0);
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (process_is_usable(p) && p->arming == PROCESS_ARMED)
 			first = start_process(session, p);

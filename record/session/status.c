@@ -86,6 +86,14 @@ int session_has_unread(const struct wm_session *session)
 	return 0;
 }
 
+void session_count(const struct wm_session *session, struct drain_counts *counts)
+{
+	*counts = session->past;
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (p->drain)
+			drain_count_add(p->drain, counts);
+}
+
 int wm_session_status_get(struct wm_session *session, struct wm_session_status *status)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
@@ -98,25 +106,18 @@ int wm_session_status_get(struct wm_session *session, struct wm_session_status *
 		return -ECHILD;
 	now.size = status->size;
 	now.processes = (uint32_t)session_alive(session);
-	now.processes_ever = session->processes_ever + session->past.children;
+	session_count(session, &counts);
+	now.processes_ever = session->processes_ever + counts.children;
 	FOR_SOURCES(source, status)
 		source->status(session, &now);
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;
-	now.recorded = session->past.recorded;
-	now.discarded = session->past.discarded;
-	now.bytes = session->past.bytes;
-	for (struct process *p = session->processes; p; p = p->next) {
-		if (!p->drain)
-			continue;
-		drain_count(p->drain, &counts);
-		now.processes_ever += counts.children;
-		now.recorded += counts.recorded;
-		now.discarded += counts.discarded;
-		now.bytes += counts.bytes;
-		now.buffered_bytes += drain_used_bytes(p->drain);
-	}
+	now.recorded = counts.recorded;
+	now.discarded = counts.discarded;
+	now.bytes = counts.bytes;
+	for (struct process *p = session->processes; p; p = p->next)
+		now.buffered_bytes += p->drain ? drain_used_bytes(p->drain) : 0;
 	memcpy(status, &now, now.size < sizeof(now) ? now.size : sizeof(now));
 	return 0;
 }
@@ -127,19 +128,5 @@ uint64_t session_held_events(const struct wm_session *session)
 
 	for (const struct process *p = session->processes; p; p = p->next)
 		count += p->drain ? drain_held(p->drain) : 0;
-	return count;
-}
-
-uint64_t session_crowded_out(const struct wm_session *session)
-{
-	uint64_t count = session->past.crowded_out;
-	struct drain_counts counts;
-
-	for (const struct process *p = session->processes; p; p = p->next) {
-		if (!p->drain)
-			continue;
-		drain_count(p->drain, &counts);
-		count += counts.crowded_out;
-	}
 	return count;
 }

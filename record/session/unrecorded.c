@@ -234,14 +234,6 @@ static int is_counted(const struct unrecorded_list *list, const struct target *t
 	return 0;
 }
 
-static int is_connected(const struct wm_session *session, pid_t pid)
-{
-	for (const struct process *p = session->processes; p; p = p->next)
-		if (p->pid == pid && p->state < PROCESS_HUNG_UP)
-			return 1;
-	return 0;
-}
-
 /*
  * Whether the process has executed a program since its agent reported, be it the same file, with
  * LD_PRELOAD kept: then its buffer is gone, if it ever came. Also if we may not look.
@@ -347,7 +339,7 @@ static void look_at(struct wm_session *session, pid_t pid)
 	if (is_counted(list, &target, program))
 		return;
 	/* a recorded process forked it and it has executed nothing: its agent will report */
-	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid) &&
+	if (process_find(session, target.ppid) && is_same_file(pid, target.ppid) &&
 	    is_forked(&target))
 		return;
 	error = reason(session, &target, (struct detail){ words, sizeof(words) });
@@ -370,12 +362,12 @@ static void look(struct wm_session *session)
 		if (process_is_dead(p))
 			continue;
 		roots[count++] = p->pid;
-		if (!is_connected(session, p->pid) && has_executed(p))
+		if (!process_find(session, p->pid) && has_executed(p))
 			look_at(session, p->pid);
 	}
 	found = count ? descendants_glance(roots, count, &pids) : 0;
 	for (int i = 0; i < found; i++)
-		if (!is_connected(session, pids[i]))
+		if (!process_find(session, pids[i]))
 			look_at(session, pids[i]);
 	free(pids);
 	free(roots);
@@ -398,7 +390,7 @@ static void look_at_left(struct wm_session *session)
 		if (p->state != PROCESS_HUNG_UP || p->was_seen_off || process_is_dead(p))
 			continue;
 		p->was_seen_off = ticks_monotonic_ns() - p->since_ns > LEFT_NS;
-		if (!is_connected(session, p->pid) && has_executed(p))
+		if (!process_find(session, p->pid) && has_executed(p))
 			look_at(session, p->pid);
 	}
 }
