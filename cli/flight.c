@@ -93,7 +93,7 @@ static int show_way(struct trail_show *show)
 	int err = instruction_format_open(&show->format, INSTRUCTION_ATT);
 
 	for (size_t i = 0; i < show->view.trails.path_count && !err; i++)
-		if (trail_is_wanted(show, &show->view.trails.paths[i]))
+		if (trail_wants(&show->options.wanted, show->view.trails.paths[i].stream))
 			err = trail_backtrace(show, &show->view.trails.paths[i]);
 	if (!err)
 		err = trail_branches(show);

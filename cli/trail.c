@@ -98,11 +98,6 @@ static int read_options(struct trail_options *options, int argc, char **argv)
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
-int trail_is_wanted(const struct trail_show *show, const struct trail_path *path)
-{
-	return trail_wants(&show->options.wanted, path->stream);
-}
-
 static int module_matches(const struct trail_show *show, const struct image_module *module)
 {
 	return name_match_module(show->options.module, module->path);
@@ -133,7 +128,7 @@ static int has_module(struct trail_show *show)
 
 	for (size_t i = 0; i < show->view.trails.path_count; i++) {
 		const struct trail_path *path = &show->view.trails.paths[i];
-		struct image *image = trail_is_wanted(show, path)
+		struct image *image = trail_wants(&show->options.wanted, path->stream)
 					      ? trail_view_image(&show->view, path)
 					      : NULL;
 
@@ -150,12 +145,6 @@ static int complain_module(const struct trail_show *show)
 		       show->options.module, show->options.dir);
 	fputc('\n', stderr);
 	return CLI_FAILED;
-}
-
-void trail_range_wanted(const struct trail_show *show, const struct trail_path *path,
-			struct trail_range *range)
-{
-	trail_bounds_range(&show->options.wanted.bounds, &show->view, path, range);
 }
 
 /* No thread is wanted of those that there are: which are there? */

@@ -33,18 +33,11 @@ struct trail_show {
 	int is_asked_wanted;
 };
 
-/* Whether a thread's trail is to be shown. */
-int trail_is_wanted(const struct trail_show *show, const struct trail_path *path);
-
 /*
  * Whether code of a module (NULL: of none), or at an address, is to be shown: --module matches it.
  */
 int trail_shows_module(struct trail_show *show, const struct image_module *module);
 int trail_is_in_module(struct trail_show *show, struct image *image, uint64_t address);
-
-/* The stretch of a thread's trail that is to be shown: from --from to --to. */
-void trail_range_wanted(const struct trail_show *show, const struct trail_path *path,
-			struct trail_range *range);
 
 /* Each prints to show->out and returns 0 or a negative error. */
 int trail_branches(struct trail_show *show);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Each different block that ran: how often, and which ran next, how often each. */
 #include "base/array.h"
+#include "base/slots.h"
 #include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
@@ -9,13 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EDGES_MIN 64u
 #define COUNT_WIDTH 14
 
 /* One block led to another. */
 struct edge {
 	uint32_t from, to;
-	uint64_t count; /* 0: a free slot */
+	uint64_t count;
 };
 
 /* What a table's blocks did. */
@@ -23,8 +23,9 @@ struct tally {
 	const struct trail_table *table;
 	const struct trail_path *path; /* one of those that use it */
 	uint64_t *counts;	       /* by id */
-	struct edge *edges; /* open addressing while it is filled; then by `from`, the most first */
-	size_t edge_count, slot_count;
+	struct edge *edges;	       /* when all are counted: by `from`, the most first */
+	size_t edge_count, edge_room;
+	struct slots slots; /* of the edges, while they are counted */
 };
 
 struct hot {
@@ -53,48 +54,29 @@ static struct tally *tally_of(struct tallies *tallies, const struct trail_path *
 	tally = &tallies->all[table->number];
 	if (tally->table)
 		return tally;
-	*tally = (struct tally){ .table = table, .path = path, .slot_count = EDGES_MIN };
+	*tally = (struct tally){ .table = table, .path = path };
 	tally->counts = calloc(table->count + 1u, sizeof(*tally->counts));
-	tally->edges = calloc(tally->slot_count, sizeof(*tally->edges));
-	return tally->counts && tally->edges ? tally : NULL;
-}
-
-static struct edge *edge_slot(struct edge *edges, size_t count, uint32_t from, uint32_t to)
-{
-	uint64_t key = (uint64_t)from << 32 | to;
-	size_t at = (size_t)(key * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
-
-	while (edges[at].count && (edges[at].from != from || edges[at].to != to))
-		at = (at + 1) & (count - 1);
-	return &edges[at];
-}
-
-static int edges_grow(struct tally *tally)
-{
-	size_t count = tally->slot_count * 2;
-	struct edge *edges = calloc(count, sizeof(*edges));
-
-	if (!edges)
-		return -ENOMEM;
-	for (size_t i = 0; i < tally->slot_count; i++)
-		if (tally->edges[i].count)
-			*edge_slot(edges, count, tally->edges[i].from,
-				   tally->edges[i].to) = tally->edges[i];
-	free(tally->edges);
-	tally->edges = edges;
-	tally->slot_count = count;
-	return 0;
+	return tally->counts && !slots_fit(&tally->slots) ? tally : NULL;
 }
 
 static int edge_add(struct tally *tally, uint32_t from, uint32_t to)
 {
-	struct edge *edge = edge_slot(tally->edges, tally->slot_count, from, to);
+	uint32_t hash = slots_hash((uint64_t)from << 32 | to), number;
 
-	if (edge->count++)
-		return 0;
-	edge->from = from;
-	edge->to = to;
-	return ++tally->edge_count * 2 < tally->slot_count ? 0 : edges_grow(tally);
+	for (uint64_t at = hash; slots_next(&tally->slots, hash, &at, &number);) {
+		struct edge *edge = &tally->edges[number];
+
+		if (edge->from == from && edge->to == to) {
+			edge->count++;
+			return 0;
+		}
+	}
+	if (slots_fit(&tally->slots) || array_grow(&tally->edges, &tally->edge_room,
+						   tally->edge_count + 1, sizeof(*tally->edges)))
+		return -ENOMEM;
+	slots_add(&tally->slots, hash, (uint32_t)tally->edge_count);
+	tally->edges[tally->edge_count++] = (struct edge){ from, to, 1 };
+	return 0;
 }
 
 static int count_path(struct trail_show *show, const struct trail_path *path,
@@ -106,7 +88,7 @@ static int count_path(struct trail_show *show, const struct trail_path *path,
 	int64_t before = -1;
 	int err = 0;
 
-	trail_range_wanted(show, path, &range);
+	trail_bounds_range(&show->options.wanted.bounds, &show->view, path, &range);
 	while (!err && trail_range_next(&range, &item)) {
 		if (!item.block) {
 			before = -1;
@@ -155,17 +137,6 @@ static int by_from(const void *one, const void *other)
 	return a->to < b->to ? -1 : a->to > b->to;
 }
 
-static void edges_sort(struct tally *tally)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < tally->slot_count; i++)
-		if (tally->edges[i].count)
-			tally->edges[kept++] = tally->edges[i];
-	if (kept)
-		qsort(tally->edges, kept, sizeof(*tally->edges), by_from);
-}
-
 /* The edges from a block: the first, and how many. */
 static const struct edge *edges_of(const struct tally *tally, uint32_t id, size_t *count)
 {
@@ -209,7 +180,9 @@ static struct hot *hot_list(struct trail_show *show, struct tallies *tallies, si
 	*count = 0;
 	list = calloc(all + 1, sizeof(*list));
 	for (size_t i = 0; list && i < tallies->count; i++) {
-		edges_sort(&tallies->all[i]);
+		if (tallies->all[i].edge_count)
+			qsort(tallies->all[i].edges, tallies->all[i].edge_count,
+			      sizeof(struct edge), by_from);
 		for (uint32_t id = 0; id < ids_of(&tallies->all[i]); id++)
 			if (tallies->all[i].counts[id] && is_wanted(show, &tallies->all[i], id))
 				list[(*count)++] = (struct hot){ &tallies->all[i], id,
@@ -388,13 +361,14 @@ int trail_blocks(struct trail_show *show)
 	int err = 0;
 
 	for (size_t i = 0; i < show->view.trails.path_count && !err; i++)
-		if (trail_is_wanted(show, &show->view.trails.paths[i]))
+		if (trail_wants(&show->options.wanted, show->view.trails.paths[i].stream))
 			err = count_path(show, &show->view.trails.paths[i], &tallies);
 	if (!err)
 		err = put_all(show, &tallies);
 	for (size_t i = 0; i < tallies.count; i++) {
 		free(tallies.all[i].counts);
 		free(tallies.all[i].edges);
+		free(tallies.all[i].slots.all);
 	}
 	free(tallies.all);
 	return err;

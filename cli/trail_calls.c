@@ -3,18 +3,23 @@
  * waymark trail --calls: who called whom, as it went. A call that made no others is one line, and
  * runs of the same are one line together; what made others has a line at its end, too.
  */
+#include "base/name_match.h"
 #include "cli/pulse.h"
-#include "cli/trail.h"
+#include "cli/trail_event.h"
 #include "cli/trail_words.h"
 #include "read/history/calls.h"
+#include "read/history/spot.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define BLOCK_WIDTH 10
 #define TIME_WIDTH 16
 #define INDENT 2
-#define INDENT_MAX 200 /* frames deeper than this are printed there */
+#define INDENT_MAX 200	 /* frames deeper than this are printed there */
+#define BACKTRACE_MAX 32 /* frames */
 
 /* Calls with the same words, one after the other. */
 struct leaf {
@@ -33,7 +38,6 @@ struct calls_show {
 	struct calls calls;
 	uint64_t begin_ns;
 	uint32_t depth; /* frames further in are not shown */
-	int has_head;	/* a thread was shown before */
 	/* a call whose line waits for whether it calls others */
 	int is_waiting;
 	struct call_frame waiting;
@@ -70,11 +74,6 @@ static void put_empty_left(struct calls_show *of, uint32_t depth)
 	put_indent(of->out, depth);
 }
 
-static void put_text(struct out *out, const char *text)
-{
-	out_escaped(out, text, strlen(text));
-}
-
 /* The image of the time of the call: another program may have been at its addresses since. */
 static struct image *image_of(const struct calls_show *of, const struct call_frame *frame)
 {
@@ -91,7 +90,7 @@ static void put_site(struct calls_show *of, const struct call_frame *frame)
 	if (!line.source)
 		return;
 	out_literal(of->out, " from ");
-	put_text(of->out, line.source);
+	words_put(of->out, line.source);
 	out_char(of->out, ':');
 	out_u64(of->out, line.line);
 }
@@ -115,10 +114,10 @@ static void put_call(struct calls_show *of, const struct call_frame *frame, uint
 		}
 		out_literal(out, ": ");
 	}
-	put_text(out, function_text(frame->function, text, sizeof(text)));
+	words_put(out, function_text(frame->function, text, sizeof(text)));
 	if (frame->function->name && frame->function->module) {
 		out_literal(out, " [");
-		put_text(out, frame->function->module->name);
+		words_put(out, frame->function->module->name);
 		out_char(out, ']');
 	}
 	put_site(of, frame);
@@ -200,7 +199,7 @@ static void text_leave(struct calls_show *of, const struct call_change *change)
 		leaf_flush(of);
 		put_empty_left(of, change->depth);
 		out_literal(of->out, "} ");
-		put_text(of->out, function_text(frame->function, text, sizeof(text)));
+		words_put(of->out, function_text(frame->function, text, sizeof(text)));
 		put_blocks(of->out, frame->total_blocks);
 		put_end(of->out, change->end);
 		out_char(of->out, '\n');
@@ -394,18 +393,6 @@ static void put_context(struct calls_show *of, uint32_t depth)
 	}
 }
 
-static void put_head(struct calls_show *of)
-{
-	if (of->show->options.json) {
-		words_thread_put(&of->show->rows, &of->show->view, of->path);
-		return;
-	}
-	if (of->has_head)
-		out_char(of->out, '\n');
-	of->has_head = 1;
-	words_thread(of->out, &of->show->view, of->path);
-}
-
 static void put_beyond(struct calls_show *of)
 {
 	if (!of->calls.beyond_ever || of->show->options.json)
@@ -422,11 +409,10 @@ static int show_thread(struct calls_show *of, struct functions *functions)
 	uint64_t skipped;
 	int more;
 
-	trail_range_wanted(of->show, of->path, &range);
+	trail_bounds_range(&of->show->options.wanted.bounds, &of->show->view, of->path, &range);
 	more = count_skipped(of, &range, functions, &skipped);
 	if (!more)
 		more = walk_begin(of, &range, functions);
-	put_head(of);
 	if (!more && !skipped)
 		put_context(of, of->calls.depth);
 	while (!more && !of->out->error && (more = calls_next(&of->calls, &change)) > 0) {
@@ -444,27 +430,238 @@ static int show_thread(struct calls_show *of, struct functions *functions)
 	return more;
 }
 
-int trail_calls(struct trail_show *show)
+static int put_path(struct trail_show *show, const struct trail_path *path, struct image *image)
 {
 	struct calls_show of = { .show = show,
 				 .out = show->out,
+				 .path = path,
+				 .image = image,
 				 .begin_ns = show->view.begin_ns,
 				 .depth = show->options.depth ? show->options.depth : UINT32_MAX };
-	int err = 0;
+	struct functions functions;
+	int err = functions_open(&functions, image);
 
-	for (size_t i = 0; i < show->view.trails.path_count && !err; i++) {
-		struct functions functions;
+	if (!err)
+		err = show_thread(&of, &functions);
+	functions_close(&functions);
+	return err;
+}
 
-		of.path = &show->view.trails.paths[i];
-		if (!trail_is_wanted(show, of.path))
-			continue;
-		of.image = trail_view_image(&show->view, of.path);
-		if (!of.image)
-			return -ENOMEM;
-		err = functions_open(&functions, of.image);
-		if (!err)
-			err = show_thread(&of, &functions);
-		functions_close(&functions);
+int trail_calls(struct trail_show *show)
+{
+	return trail_each_path(show, put_path);
+}
+
+/* ---- the backtrace at the end of a trail: the calls that have not returned ---- */
+
+struct backtrace {
+	struct out *out;
+	struct image *image;
+	const struct trail_path *path;
+	struct calls calls;
+	uint32_t number; /* of the next frame */
+	struct crash crash;
+	uint32_t unwound; /* frames of the crash that are behind the last one shown */
+	int error;
+};
+
+/*
+ * Where the thread was last: where it was killed, else the last instruction of its last block. 0:
+ * unknown.
+ */
+static uint64_t last_place(const struct trail_path *path)
+{
+	struct trail_cursor cursor = { .path = path };
+	struct trail_item item;
+
+	trail_seek_end(&cursor);
+	while (trail_previous(&cursor, &item)) {
+		if (item.block)
+			return item.block->start + item.block->last;
+		if (item.between->has_at)
+			return item.between->at;
 	}
+	return 0;
+}
+
+/* Where a frame is: the innermost at `last`, the others at the call that they made. 0: unknown. */
+static uint64_t place_of(const struct backtrace *of, uint32_t depth, uint64_t last)
+{
+	const struct call_frame *called = &of->calls.frames[depth + 1];
+
+	if (depth + 1 == of->calls.depth)
+		return last;
+	if (called->how == CALL_CALLED || called->how == CALL_SIGNALLED)
+		return called->from;
+	/* a tail call took the frame's place: its call ends right before where it returns to */
+	return called->back ? called->back - 1 : 0;
+}
+
+static void put_function(struct backtrace *of, const struct call_frame *frame)
+{
+	const struct function *function = frame->function;
+	char text[FUNCTION_TEXT_BYTES];
+	const char *name = text;
+
+	/* a call to no code, through a null pointer too */
+	if (!function->name && !function->module && frame->how != CALL_FOUND)
+		snprintf(text, sizeof(text), "0x%" PRIx64, frame->address);
+	else
+		name = function_text(function, text, sizeof(text));
+	words_put(of->out, name);
+}
+
+static void put_source(struct out *out, const char *source, unsigned int line)
+{
+	out_literal(out, " (");
+	words_put(out, name_last_part(source));
+	out_char(out, ':');
+	out_u64(out, line);
+	out_char(out, ')');
+}
+
+/* The inlined functions at a place, as far as they have a line, then the frame's own. */
+static void put_place(struct backtrace *of, const struct call_frame *frame, const struct spot *spot)
+{
+	const struct function *function = frame->function;
+	const struct spot_frame *own = spot->count ? &spot->frames[spot->count - 1] : NULL;
+
+	for (size_t i = 0; i + 1 < spot->count; i++) {
+		const struct spot_frame *in_line = &spot->frames[i];
+
+		words_put(of->out, in_line->function ? in_line->function : "?");
+		if (in_line->source)
+			put_source(of->out, in_line->source, in_line->line);
+		out_literal(of->out, " in ");
+	}
+	put_function(of, frame);
+	if (own && own->source) {
+		put_source(of->out, own->source, own->line);
+	} else if (function->name && function->module) {
+		out_literal(of->out, " [");
+		words_put(of->out, function->module->name);
+		out_char(of->out, ']');
+	}
+}
+
+/*
+ * The values of its parameters. The calls are nested by the trail, and the crash's frames are
+ * unwound from the stack: the frame is the next of these that is in the same function.
+ */
+static void put_arguments(struct backtrace *of, const struct call_frame *frame)
+{
+	for (uint32_t i = of->unwound; i < of->crash.count; i++) {
+		const struct code_frame *crashed = &of->crash.frames[i];
+
+		if (functions_at(of->calls.functions, frame->table,
+				 code_frame_at(&crashed->registers)) != frame->function)
+			continue;
+		trail_crash_arguments(of->out, crashed, "  ");
+		of->unwound = i + 1;
+		return;
+	}
+}
+
+/* `count` calls from one place, the innermost of them at `depth`. */
+static void put_frame(struct backtrace *of, uint32_t depth, uint64_t at, uint32_t count)
+{
+	const struct call_frame *frame = &of->calls.frames[depth];
+	const struct trail_item item = { .table = frame->table };
+	struct spot spot = { 0 };
+	char text[32];
+
+	snprintf(text, sizeof(text), "%" PRIu32, of->number);
+	of->number += count;
+	out_literal(of->out, "  #");
+	words_padded(of->out, text, 3);
+	out_char(of->out, ' ');
+	if (at && spot_find(&spot, trail_item_image(of->image, &item), at)) {
+		spot_release(&spot);
+		of->error = -ENOMEM;
+	}
+	put_place(of, frame, &spot);
+	spot_release(&spot);
+	if (count > 1) {
+		out_literal(of->out, "  x ");
+		out_u64(of->out, count);
+		of->unwound += count;
+	} else {
+		put_arguments(of, frame);
+	}
+	if (calls_is_unsure(&of->calls, depth))
+		out_literal(of->out, "  (a guess: blocks were lost since)");
+	out_char(of->out, '\n');
+	if (frame->how != CALL_SIGNALLED)
+		return;
+	out_literal(of->out, "  the handler of ");
+	words_put(of->out, words_signal(frame->signal, text));
+	out_literal(of->out, ", which interrupted\n");
+}
+
+static int is_main(const struct function *function)
+{
+	return function->name && !strcmp(function->name, "main");
+}
+
+static int is_same(const struct call_frame *frame, const struct call_frame *outer)
+{
+	return frame->function == outer->function && frame->how == CALL_CALLED &&
+	       outer->how == CALL_CALLED;
+}
+
+static void put_frames(struct backtrace *of)
+{
+	uint64_t last = last_place(of->path), at;
+	uint32_t i = of->calls.depth, shown = 0, count;
+
+	while (i--) {
+		const struct call_frame *frame = &of->calls.frames[i];
+
+		if (frame->function->flags & FUNCTION_IS_STUB)
+			continue;
+		if (shown++ == BACKTRACE_MAX) {
+			out_literal(of->out, "  and more: waymark trail --calls shows them\n");
+			return;
+		}
+		at = place_of(of, i, last);
+		for (count = 1; i && is_same(frame, frame - count) && place_of(of, i - 1, 0) == at;
+		     i--)
+			count++;
+		put_frame(of, i + count - 1, at, count);
+		if (is_main(frame->function))
+			return;
+	}
+	if (of->path->parts[0].between.event == TRAIL_LOST && !of->path->parts[0].count)
+		out_literal(of->out, "  what called it ran before the blocks that were kept\n");
+}
+
+int trail_backtrace(struct trail_show *show, const struct trail_path *path)
+{
+	static struct backtrace of;
+	struct functions functions;
+	struct trail_range range;
+	int err;
+
+	of = (struct backtrace){ .out = show->out,
+				 .image = trail_view_image(&show->view, path),
+				 .path = path };
+	if (!of.image)
+		return -ENOMEM;
+	crash_init(&of.crash, path->values, of.image);
+	/* an empty stretch at the end: all before it is walked, and its frames are there */
+	trail_bounds_range(&show->options.wanted.bounds, &show->view, path, &range);
+	range.cursor.part = range.end_part;
+	range.cursor.id = range.end_id;
+	err = functions_open(&functions, of.image);
+	if (!err) {
+		calls_init(&of.calls, path, &functions, 0);
+		err = calls_range(&of.calls, &range);
+		if (!err)
+			put_frames(&of);
+		if (!err)
+			err = of.error;
+		calls_release(&of.calls);
+	}
+	functions_close(&functions);
 	return err;
 }

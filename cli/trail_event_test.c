@@ -51,7 +51,7 @@ static void end(void)
 	sample_trail_remove(&sample);
 }
 
-static void put(struct trail_show *show, const struct trail_path *path, struct image *image)
+static int put(struct trail_show *show, const struct trail_path *path, struct image *image)
 {
 	struct trail_cursor cursor = { .path = path };
 	struct trail_item item;
@@ -62,6 +62,7 @@ static void put(struct trail_show *show, const struct trail_path *path, struct i
 		events++;
 		trail_put_event(show, path, image, &item);
 	}
+	return 0;
 }
 
 /* All events as lines, into text[] if there is room. Returns an exit status. */

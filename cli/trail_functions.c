@@ -81,7 +81,7 @@ static int walk(struct functions_show *of, struct sums *sums, const struct trail
 	uint64_t before;
 	int more;
 
-	trail_range_wanted(of->show, path, &range);
+	trail_bounds_range(&of->show->options.wanted.bounds, &of->show->view, path, &range);
 	calls_init(&calls, path, &sums->functions, 0);
 	more = calls_range(&calls, &range);
 	before = calls.instructions;
@@ -111,7 +111,7 @@ static int walk_all(struct functions_show *of)
 		struct image *image;
 		int err = 0;
 
-		if (!trail_is_wanted(of->show, path))
+		if (!trail_wants(&of->show->options.wanted, path->stream))
 			continue;
 		image = trail_view_image(view, path);
 		if (!image)

@@ -38,7 +38,7 @@ static const char *origin_name(uint32_t origin)
 
 /* ---- text ---- */
 
-static void put(struct out *out, const char *text)
+void words_put(struct out *out, const char *text)
 {
 	out_escaped(out, text, strlen(text));
 }
@@ -51,7 +51,7 @@ static void pad(struct out *out, size_t used, size_t width)
 
 void words_padded(struct out *out, const char *text, size_t width)
 {
-	put(out, text);
+	words_put(out, text);
 	pad(out, strlen(text), width);
 }
 
@@ -60,7 +60,7 @@ void words_number(struct out *out, uint64_t number, size_t width)
 	char text[32];
 
 	pad(out, (size_t)snprintf(text, sizeof(text), "%" PRIu64, number), width);
-	put(out, text);
+	words_put(out, text);
 }
 
 static int time_text(char text[48], uint64_t ns, uint64_t begin_ns)
@@ -76,7 +76,7 @@ void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width)
 	char text[48];
 
 	pad(out, (size_t)time_text(text, ns, begin_ns), width);
-	put(out, text);
+	words_put(out, text);
 }
 
 const char *words_line_text(const struct image_line *line, char text[WORDS_LINE_BYTES])
@@ -120,7 +120,7 @@ void words_place(struct out *out, struct image *image, uint64_t address, int is_
 	put_function(out, image, address, is_verbose, line[0] ? PLACE_WIDTH : 0);
 	if (line[0])
 		out_char(out, ' ');
-	put(out, line);
+	words_put(out, line);
 }
 
 void words_place_padded(struct out *out, struct image *image, uint64_t address, int is_verbose)
@@ -144,12 +144,12 @@ void words_at(struct out *out, struct image *image, uint64_t address, int is_ver
 		out_char(out, ' ');
 	}
 	instruction_place(image, address, text, sizeof(text));
-	put(out, text);
+	words_put(out, text);
 	line_text(image, address, text, sizeof(text));
 	if (!text[0])
 		return;
 	out_literal(out, " (");
-	put(out, text);
+	words_put(out, text);
 	out_char(out, ')');
 }
 
@@ -186,16 +186,16 @@ void words_thread(struct out *out, const struct trail_view *view, const struct t
 {
 	char count[32];
 
-	put(out, path->stream->comm);
+	words_put(out, path->stream->comm);
 	out_char(out, '-');
 	out_u64(out, path->stream->tid);
 	out_literal(out, " (process ");
 	out_u64(out, path->stream->pid);
 	out_literal(out, "), by ");
-	put(out, origin_name(path->origin));
+	words_put(out, origin_name(path->origin));
 	out_literal(out, ": ");
-	put(out, quantity_show_count(path->blocks, count, sizeof(count)));
-	put(out, path->blocks == 1 ? " block, " : " blocks, ");
+	words_put(out, quantity_show_count(path->blocks, count, sizeof(count)));
+	words_put(out, path->blocks == 1 ? " block, " : " blocks, ");
 	words_time(out, trail_ns(view->reader, path, path->stream->begin_ticks), view->begin_ns, 0);
 	out_literal(out, " to ");
 	words_time(out, trail_ns(view->reader, path, path->parts[path->count - 1].ticks),
@@ -279,7 +279,7 @@ static void put_result(struct out *out, uint64_t result)
 		out_literal(out, "? (interrupted, to be made again)");
 	} else if (name) {
 		out_char(out, '-');
-		put(out, name);
+		words_put(out, name);
 	} else if ((int64_t)result < -ERRNO_MAX || result > UINT32_MAX) {
 		out_hex(out, result); /* most likely an address */
 	} else {
@@ -298,7 +298,7 @@ static void put_end(struct out *out, const struct trail_between *between)
 		break;
 	case TRAIL_KILLED:
 		out_literal(out, "killed by ");
-		put(out, words_signal(between->values[1], name));
+		words_put(out, words_signal(between->values[1], name));
 		break;
 	case TRAIL_ENDED_WITH:
 		out_literal(out, "ended with the process");
@@ -319,7 +319,7 @@ static void put_lost(struct out *out, uint64_t blocks)
 	}
 	out_literal(out, "lost ");
 	out_u64(out, blocks);
-	put(out, blocks == 1 ? " block" : " blocks");
+	words_put(out, blocks == 1 ? " block" : " blocks");
 }
 
 static void put_signal(struct out *out, struct image *image, const struct trail_between *between)
@@ -328,12 +328,12 @@ static void put_signal(struct out *out, struct image *image, const struct trail_
 
 	if (between->values[0])
 		out_literal(out, "signal ");
-	put(out, words_signal(between->values[0], name));
+	words_put(out, words_signal(between->values[0], name));
 	if (!between->values[1])
 		return;
-	put(out, between->values[0] ? ", handled by " : ", to ");
+	words_put(out, between->values[0] ? ", handled by " : ", to ");
 	instruction_place(image, between->values[1], place, sizeof(place));
-	put(out, place);
+	words_put(out, place);
 }
 
 void words_event(struct out *out, struct image *image, const struct trail_between *between)
@@ -351,7 +351,7 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
 		put_signal(out, image, between);
 		break;
 	case TRAIL_SYSCALLED:
-		put(out, words_call(between->values[0], call));
+		words_put(out, words_call(between->values[0], call));
 		put_result(out, between->values[1]);
 		break;
 	case TRAIL_LOST:
@@ -360,7 +360,7 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
 	case TRAIL_GAP:
 		if (trail_is_gap(between))
 			out_literal(out, "gap: ran unrecorded ");
-		put(out, gap_name(between->values[0]));
+		words_put(out, gap_name(between->values[0]));
 		break;
 	case TRAIL_FORK:
 		out_literal(out, "fork: child ");

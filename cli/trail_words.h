@@ -9,7 +9,8 @@
 
 #include <stdint.h>
 
-/* A text, escaped, and spaces behind it up to a width. */
+/* A text, escaped; and with spaces behind it up to a width. */
+void words_put(struct out *out, const char *text);
 void words_padded(struct out *out, const char *text, size_t width);
 
 /* A number, right-aligned. */

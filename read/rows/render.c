@@ -565,12 +565,8 @@ void rows_open(struct rows *rows, const struct row_table *table, const struct ro
 		out_char(rows->out, '[');
 	}
 	for (unsigned int i = 0; i < table->count; i++) {
-		uint64_t bit = (uint64_t)1 << i;
-		int is_shown = !(table->columns[i].flags & ROW_DETAIL) ||
-			       (rows->layout.wanted & bit);
-
 		rows->widths[i] = rows->layout.widths ? rows->layout.widths[i] : 0;
-		if (is_shown && !(rows->layout.hidden & bit))
+		if (!(table->columns[i].flags & ROW_DETAIL) && !(rows->layout.hidden >> i & 1))
 			rows->shown[rows->shown_count++] = i;
 	}
 	if (rows->format == ROWS_TEXT && rows->layout.widths)

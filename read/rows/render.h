@@ -42,7 +42,6 @@ struct rows_layout {
 	uint64_t last;		     /* print so many rows; 0: all */
 	uint64_t shown;		     /* text: print so many; 0: all */
 	uint64_t hidden;	     /* text: columns to leave out, a bit each */
-	uint64_t wanted;	     /* text: columns to show in spite of ROW_DETAIL, a bit each */
 	const unsigned char *widths; /* text: print rows as they come, in these widths */
 	int is_bare;		     /* text: no line of titles */
 };

@@ -73,12 +73,12 @@ Test(render, text_hides_columns_without_values)
 	struct rows rows;
 
 	begin(&rows, ROWS_TEXT);
-	rows_open(&rows, &table, &(struct rows_layout){ .title = "Events", .wanted = 1 << 4 });
+	rows_open(&rows, &table, &(struct rows_layout){ .title = "Events" });
 	put(&rows, "x", 3, 0, NULL);
 	rows_close(&rows);
 	cr_assert_str_eq(end(&rows), "Events\n"
-				     "EVENT  COUNT  PER SECOND  SHARE\n"
-				     "x          3         2.5  50.0%\n");
+				     "EVENT  COUNT  PER SECOND\n"
+				     "x          3         2.5\n");
 }
 
 Test(render, text_names_rows_left_out_and_tables_without_rows)
