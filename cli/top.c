@@ -307,7 +307,7 @@ static void wait_briefly(struct top *top, uint64_t until_ns)
 	struct timespec left;
 	int rests = top->busy_ns > STEP_NS / 8;
 
-	if (until_ns - now < wait_ns)
+	if (until_ns < now + wait_ns)
 		wait_ns = until_ns > now ? until_ns - now : 0;
 	if (rests && wait_ns < top->busy_ns)
 		wait_ns = top->busy_ns;

@@ -2,6 +2,7 @@
 #include "cli/watch_value.h"
 
 #include "target/expression/watch_place.h"
+#include "trace/schema.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,20 +11,15 @@
 /* The value's bytes, in memory order; returns how many. 0: it is no number. */
 static size_t bytes_of(const struct wm_event_field *field, uint8_t bytes[8])
 {
-	static const uint8_t sizes[] = {
-		[WM_TYPE_I8] = 1,   [WM_TYPE_U8] = 1,  [WM_TYPE_I16] = 2, [WM_TYPE_U16] = 2,
-		[WM_TYPE_I32] = 4,  [WM_TYPE_U32] = 4, [WM_TYPE_I64] = 8, [WM_TYPE_U64] = 8,
-		[WM_TYPE_BOOL] = 1, [WM_TYPE_F32] = 4, [WM_TYPE_F64] = 8, [WM_TYPE_PTR] = 8,
-		[WM_TYPE_CHAR] = 1,
-	};
+	int count = field->type < 0 || field->type > UINT8_MAX
+			    ? 0
+			    : schema_type_bytes((uint8_t)field->type);
 	float narrow = (float)field->value.f;
 
-	if (field->type < 0 || (size_t)field->type >= sizeof(sizes))
-		return 0;
 	memcpy(bytes, &field->value.u, 8);
 	if (field->type == WM_TYPE_F32)
 		memcpy(bytes, &narrow, sizeof(narrow));
-	return sizes[field->type];
+	return count > 0 ? (size_t)count : 0;
 }
 
 static void plain_text(const struct wm_event_field *field, int is_hex, char *text, size_t room)
@@ -34,27 +30,13 @@ static void plain_text(const struct wm_event_field *field, int is_hex, char *tex
 	if (is_hex && field->type != WM_TYPE_PTR) {
 		memcpy(&bits, bytes, bytes_of(field, bytes));
 		snprintf(text, room, "0x%llx", (unsigned long long)bits);
-		return;
-	}
-	switch (field->type) {
-	case WM_TYPE_I8:
-	case WM_TYPE_I16:
-	case WM_TYPE_I32:
-	case WM_TYPE_I64:
-	case WM_TYPE_CHAR:
+	} else if (field->type == WM_TYPE_F32 || field->type == WM_TYPE_F64) {
+		snprintf(text, room, field->type == WM_TYPE_F32 ? "%.9g" : "%.17g", field->value.f);
+	} else if (!wm_event_field_u64(field, &bits)) {
+		snprintf(text, room, field->type == WM_TYPE_PTR ? "0x%llx" : "%llu",
+			 (unsigned long long)bits);
+	} else {
 		snprintf(text, room, "%lld", (long long)field->value.i);
-		break;
-	case WM_TYPE_F32:
-		snprintf(text, room, "%.9g", field->value.f);
-		break;
-	case WM_TYPE_F64:
-		snprintf(text, room, "%.17g", field->value.f);
-		break;
-	case WM_TYPE_PTR:
-		snprintf(text, room, "0x%llx", (unsigned long long)field->value.u);
-		break;
-	default:
-		snprintf(text, room, "%llu", (unsigned long long)field->value.u);
 	}
 }
 
