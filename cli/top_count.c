@@ -44,15 +44,24 @@ static void spanning_clear(struct top_count *count)
 	count->spanning_count = 0;
 }
 
-void top_count_release(struct top_count *count)
+/* All names make room, and are taken in again as they come: their counts were shown. */
+static void names_forget(struct top_count *count)
 {
-	spanning_clear(count);
 	for (size_t i = 0; i < count->event_count; i++)
 		free(count->events[i].name);
 	for (size_t i = 0; i < count->span_count; i++) {
 		free(count->spans[i]->name);
 		free(count->spans[i]);
 	}
+	count->event_count = count->span_count = 0;
+	spanning_clear(count);
+	if (count->name_room)
+		memset(count->names, 0, count->name_room * sizeof(*count->names));
+}
+
+void top_count_release(struct top_count *count)
+{
+	names_forget(count);
 	top_threads_release(&count->threads);
 	free(count->events);
 	free(count->spans);
@@ -393,21 +402,6 @@ int top_count_take(struct top_count *count, const struct wm_event *event)
 }
 
 /* ---- the next interval ---- */
-
-/* All names make room, and are taken in again as they come: their counts were shown. */
-static void names_forget(struct top_count *count)
-{
-	for (size_t i = 0; i < count->event_count; i++)
-		free(count->events[i].name);
-	for (size_t i = 0; i < count->span_count; i++) {
-		free(count->spans[i]->name);
-		free(count->spans[i]);
-	}
-	count->event_count = count->span_count = 0;
-	spanning_clear(count);
-	if (count->name_room)
-		memset(count->names, 0, count->name_room * sizeof(*count->names));
-}
 
 /* Threads without an open span make room. */
 static void spanning_sweep(struct top_count *count)
