@@ -90,7 +90,7 @@ static void look(const struct watch_expr *expr, const struct watch_place *place,
 {
 	const struct code_memory memory = { memory_read, file };
 	struct watch_piece pieces[WATCH_REGISTERS];
-	struct watch_bound_test bound;
+	struct watch_condition bound;
 	uint8_t value[64] = { 0 };
 	char text[WATCH_TEXT_MAX];
 	uint64_t address;

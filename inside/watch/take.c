@@ -3,13 +3,13 @@
 
 #include "arch/access_decode.h"
 #include "arch/trap_frame.h"
+#include "base/condition.h"
 #include "base/syscall.h"
 #include "inside/detour/moved.h"
 #include "inside/marker/careful.h"
 #include "inside/marker/hit.h"
 #include "inside/store/thread_writer.h"
 #include "inside/watch/boundary.h"
-#include "inside/watch/condition.h"
 #include "inside/watch/follow.h"
 #include "inside/watch/frame.h"
 #include "inside/watch/trap.h"
@@ -171,7 +171,7 @@ static void leave_out_others(const struct watch_entry *entry, uint64_t added,
  * in the order of its times, even if another thread comes between reading the clock and here.
  */
 static void linked_take(struct watch_entry *entry, const struct access_decode *reported,
-		 struct linked *seen)
+			struct linked *seen)
 {
 	const struct control_watch *about = &entry->about;
 	struct watch_row *row = entry->row;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/watch/watch.h"
 
+#include "base/condition.h"
 #include "base/debug_trace.h"
 #include "base/kernel.h"
 #include "inside/detour/return.h"
@@ -10,7 +11,6 @@
 #include "inside/runtime/idle.h"
 #include "inside/store/event_store.h"
 #include "inside/watch/boundary.h"
-#include "inside/watch/condition.h"
 #include "inside/watch/follow.h"
 #include "inside/watch/frame.h"
 #include "inside/watch/sigtrap.h"

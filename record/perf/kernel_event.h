@@ -3,6 +3,8 @@
 #ifndef RECORD_PERF_KERNEL_EVENT_H
 #define RECORD_PERF_KERNEL_EVENT_H
 
+#include "abi/watch.h"
+
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -13,9 +15,9 @@
 #define EVENT_SOURCES_MAX 4
 
 enum event_kind {
-	EVENT_WRITE = 1,  /* a store to any of the bytes */
-	EVENT_READ_WRITE, /* a load or a store; x86 knows no loads alone */
-	EVENT_EXECUTE,	  /* the instruction at the address is about to run */
+	EVENT_WRITE = WATCH_ON_WRITE,	    /* a store to any of the bytes */
+	EVENT_READ_WRITE = WATCH_ON_ACCESS, /* a load or a store; x86 knows no loads alone */
+	EVENT_EXECUTE = WATCH_ON_EXECUTE,   /* the instruction at the address is about to run */
 };
 
 /*

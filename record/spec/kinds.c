@@ -50,7 +50,7 @@ static const struct spec_option trail_options[] = {
 
 static const struct spec_option watch_options[] = {
 	{ "if", SPEC_NAMES, "CONDITION", "only hits for which it is true: changed; or value, old or tid, a relation of C, a number",
-	  .most = WATCH_TESTS_MAX, .read = spec_read_condition },
+	  .most = WATCH_CONDITIONS_MAX, .read = spec_read_condition },
 	{ "bt", SPEC_NUMBER, "N", "a backtrace, of N callers at most; the default is 10",
 	  IN(watch_expr, options.frames), .flag = WATCH_FRAMES_DEFAULT,
 	  .min = 1, .max = WATCH_FRAMES_MAX },

@@ -13,12 +13,12 @@
 
 static const struct {
 	const char *text;
-	enum watch_relation relation;
+	enum watch_by relation;
 } relations[] = {
 	/* the longer ones first */
-	{ "==", WATCH_IS },	  { "!=", WATCH_IS_NOT }, { "<=", WATCH_AT_MOST },
-	{ ">=", WATCH_AT_LEAST }, { "<", WATCH_BELOW },	  { ">", WATCH_ABOVE },
-	{ "&", WATCH_HAS_BITS },
+	{ "==", WATCH_BY_EQUAL },	  { "!=", WATCH_BY_UNEQUAL }, { "<=", WATCH_BY_LESS_EQUAL },
+	{ ">=", WATCH_BY_GREATER_EQUAL }, { "<", WATCH_BY_LESS },     { ">", WATCH_BY_GREATER },
+	{ "&", WATCH_BY_BITS },
 };
 
 static char *trimmed(char *text)
@@ -31,15 +31,15 @@ static char *trimmed(char *text)
 	return text;
 }
 
-static int subject_of(const char *text, enum watch_subject *subject)
+static int subject_of(const char *text, enum watch_of *subject)
 {
 	static const char *const names[] = {
-		[WATCH_IF_VALUE] = "value", [WATCH_IF_OLD] = "old", [WATCH_IF_TID] = "tid"
+		[WATCH_OF_NEW] = "value", [WATCH_OF_OLD] = "old", [WATCH_OF_TID] = "tid"
 	};
 
-	for (size_t i = WATCH_IF_VALUE; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = WATCH_OF_NEW; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i], text)) {
-			*subject = (enum watch_subject)i;
+			*subject = (enum watch_of)i;
 			return 1;
 		}
 	return 0;
@@ -53,7 +53,7 @@ static int condition_parse(struct watch_test *test, char *text)
 	uint64_t tid;
 
 	if (!strcmp(trimmed(text), "changed")) {
-		test->subject = WATCH_IF_CHANGED;
+		test->subject = WATCH_OF_CHANGE;
 		return 1;
 	}
 	while (k < sizeof(relations) / sizeof(relations[0]) &&
@@ -67,8 +67,8 @@ static int condition_parse(struct watch_test *test, char *text)
 	if (!subject_of(trimmed(text), &test->subject) || !*number ||
 	    strlen(number) >= sizeof(test->number) || strpbrk(number, "=!<>&|"))
 		return 0;
-	if (test->subject == WATCH_IF_TID &&
-	    (test->relation > WATCH_IS_NOT || quantity_number(number, 1, INT32_MAX, &tid)))
+	if (test->subject == WATCH_OF_TID &&
+	    (test->relation > WATCH_BY_UNEQUAL || quantity_number(number, 1, INT32_MAX, &tid)))
 		return 0;
 	memcpy(test->number, number, strlen(number) + 1);
 	return 1;

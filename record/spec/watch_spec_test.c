@@ -30,12 +30,12 @@ Test(watch_spec, options_are_stored)
 		"signal=STOP,count,trail,thread=77/");
 
 	cr_assert_eq(options->test_count, 3);
-	cr_assert_eq(options->tests[0].subject, WATCH_IF_VALUE);
-	cr_assert_eq(options->tests[0].relation, WATCH_IS);
+	cr_assert_eq(options->tests[0].subject, WATCH_OF_NEW);
+	cr_assert_eq(options->tests[0].relation, WATCH_BY_EQUAL);
 	cr_assert_str_eq(options->tests[0].number, "-1");
-	cr_assert_eq(options->tests[1].subject, WATCH_IF_TID);
-	cr_assert_eq(options->tests[1].relation, WATCH_IS_NOT);
-	cr_assert_eq(options->tests[2].subject, WATCH_IF_CHANGED);
+	cr_assert_eq(options->tests[1].subject, WATCH_OF_TID);
+	cr_assert_eq(options->tests[1].relation, WATCH_BY_UNEQUAL);
+	cr_assert_eq(options->tests[2].subject, WATCH_OF_CHANGE);
 	cr_assert_eq(options->frames, 5);
 	cr_assert_eq(options->signal, SIGSTOP);
 	cr_assert(options->counts && options->trail);
@@ -45,15 +45,15 @@ Test(watch_spec, options_are_stored)
 	cr_assert_eq(options->thread, WATCH_THREAD_MAIN);
 	cr_assert_eq(options->frames, WATCH_FRAMES_DEFAULT);
 	options = options_of("watch:x/if=old >= 0x10,signal=SIGRTMIN+2/");
-	cr_assert_eq(options->tests[0].subject, WATCH_IF_OLD);
-	cr_assert_eq(options->tests[0].relation, WATCH_AT_LEAST);
+	cr_assert_eq(options->tests[0].subject, WATCH_OF_OLD);
+	cr_assert_eq(options->tests[0].relation, WATCH_BY_GREATER_EQUAL);
 	cr_assert_str_eq(options->tests[0].number, "0x10");
 	cr_assert_eq(options->signal, SIGRTMIN + 2);
 	options = options_of("watch:x/signal=sigusr1,thread=0x4d/");
 	cr_assert_eq(options->signal, SIGUSR1);
 	cr_assert_eq(options->thread, 77);
 	options = options_of("watch:x/8/if=value&0x4/");
-	cr_assert_eq(options->tests[0].relation, WATCH_HAS_BITS);
+	cr_assert_eq(options->tests[0].relation, WATCH_BY_BITS);
 	cr_assert_eq(spec.watch->length, 8);
 	cr_assert(options_of("watch:x/kernel/")->is_outside);
 	options_of("watch:table.c::count/count/");

@@ -19,51 +19,20 @@ static void bits_of(const struct watch_type *type, int is_split, uint8_t *bit, u
 	*bits = (uint8_t)type->nodes[0].bits;
 }
 
-static int make_condition(struct watch_condition *to, const struct watch_bound_test *from,
-			  const struct watch_type *type, int is_split)
-{
-	static const uint8_t subjects[] = { [WATCH_IF_CHANGED] = WATCH_OF_CHANGE,
-					    [WATCH_IF_VALUE] = WATCH_OF_NEW,
-					    [WATCH_IF_OLD] = WATCH_OF_OLD,
-					    [WATCH_IF_TID] = WATCH_OF_TID };
-	static const uint8_t relations[] = {
-		[WATCH_IS] = WATCH_BY_EQUAL,	  [WATCH_IS_NOT] = WATCH_BY_UNEQUAL,
-		[WATCH_BELOW] = WATCH_BY_LESS,	  [WATCH_AT_MOST] = WATCH_BY_LESS_EQUAL,
-		[WATCH_ABOVE] = WATCH_BY_GREATER, [WATCH_AT_LEAST] = WATCH_BY_GREATER_EQUAL,
-		[WATCH_HAS_BITS] = WATCH_BY_BITS,
-	};
-	static const uint8_t numbers[] = { [WATCH_NUMBER_SIGNED] = WATCH_AS_SIGNED,
-					   [WATCH_NUMBER_UNSIGNED] = WATCH_AS_UNSIGNED,
-					   [WATCH_NUMBER_F32] = WATCH_AS_F32,
-					   [WATCH_NUMBER_F64] = WATCH_AS_F64 };
-
-	*to = (struct watch_condition){ .of = subjects[from->subject] };
-	if (from->subject == WATCH_IF_CHANGED) {
-		bits_of(type, is_split, &to->bit, &to->bits);
-		return 0;
-	}
-	to->by = relations[from->relation];
-	to->operand = from->bits;
-	if (from->subject == WATCH_IF_TID)
-		return 0;
-	to->as = numbers[from->number];
-	bits_of(type, 0, &to->bit, &to->bits);
-	return 1;
-}
-
 static int make_conditions(struct control_watch *about, const struct watch_expr *expr,
 			   const struct watch_place *place, int is_split,
 			   struct watch_trouble *trouble)
 {
 	for (unsigned int i = 0; i < expr->options.test_count; i++) {
 		const struct watch_test *test = &expr->options.tests[i];
-		struct watch_bound_test bound;
-		int err = expression_test_bind(test, &place->type, &bound, trouble);
+		struct watch_condition *condition = &about->conditions[i];
+		int err = expression_test_bind(test, &place->type, condition, trouble);
 
 		if (err)
 			return err;
-		if (make_condition(&about->conditions[i], &bound, &place->type, is_split) &&
-		    is_split)
+		if (condition->of != WATCH_OF_TID)
+			bits_of(&place->type, is_split, &condition->bit, &condition->bits);
+		if (is_split && condition->as)
 			return expression_trouble_set(
 				trouble, -WM_E_WATCH_OPTION, test->at, test->bytes,
 				"the condition can't be tested: the value is spread over more than one debug register, and each sees its own bytes only");
@@ -105,11 +74,8 @@ _Static_assert(WATCH_FRAMES_MAX == WATCH_CALLERS_MAX, "what may be asked for can
 int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 	     const struct watch_place *place, uint64_t address, struct watch_trouble *trouble)
 {
-	static const uint8_t kinds[] = { [WATCH_WRITE] = WATCH_ON_WRITE,
-					 [WATCH_READ_WRITE] = WATCH_ON_ACCESS,
-					 [WATCH_EXECUTE] = WATCH_ON_EXECUTE };
 	struct watch_piece pieces[WATCH_REGISTERS] = { { address, 1 } };
-	struct control_watch about = { .on = kinds[place->kind] };
+	struct control_watch about = { .on = (uint8_t)place->kind };
 	int is_code = place->kind == WATCH_EXECUTE, err;
 	size_t count = is_code ? 1 : expression_pieces(address, place->bytes, pieces);
 

@@ -359,7 +359,7 @@ static void locals_sources(const struct slot *slot, struct event_source sources[
 		const struct control_watch *about = &group->asked.about[i];
 
 		sources[i] = (struct event_source){
-			.kind = group->kind == WATCH_READ_WRITE ? EVENT_READ_WRITE : EVENT_WRITE,
+			.kind = (enum event_kind)group->kind,
 			.bytes = about->bytes,
 			.address = slot->cfa ? slot->cfa + about->address : PARKED(slot->frame, i),
 			.sig_data = WATCH_COOKIE(slot->of->magic, number_of(slot, i), 0),

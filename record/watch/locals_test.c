@@ -29,13 +29,6 @@
 #define PARKED_END 4096
 #define ROUNDS 20000
 
-struct perf_object {
-	int (*settle)(void *data, uint8_t generation);
-	void *data;
-	unsigned int count;
-	uint8_t generation;
-};
-
 static struct wm_session *session;
 static struct process process;
 static struct code_module module;
@@ -67,9 +60,7 @@ int __wrap_perf_object_new(struct perf_object **object, const struct event_reque
 	(void)detail;
 	*object = calloc(1, sizeof(**object));
 	cr_assert_not_null(*object);
-	(*object)->settle = request->settle;
-	(*object)->data = request->settle_data;
-	(*object)->count = request->source_count;
+	(*object)->request = *request;
 	made++;
 	return 0;
 }
@@ -77,7 +68,7 @@ int __wrap_perf_object_new(struct perf_object **object, const struct event_reque
 int __wrap_perf_object_arm(struct perf_object *object, struct detail detail)
 {
 	(void)detail;
-	return object->settle(object->data, object->generation);
+	return object->request.settle(object->request.settle_data, object->generation);
 }
 
 /* The kernel takes any address of user space, or below it all. */
@@ -88,14 +79,15 @@ int __wrap_perf_object_modify(struct perf_object *object, const struct event_sou
 	(void)gap;
 	(void)detail;
 	__atomic_fetch_add(&moved, 1, __ATOMIC_SEQ_CST);
-	for (unsigned int i = 0; i < object->count; i++) {
+	for (unsigned int i = 0; i < object->request.source_count; i++) {
 		if (sources[i].address >= USER_END + PARKED_END &&
 		    sources[i].address < UINT64_MAX - PARKED_END)
 			__atomic_store_n(&bad_address, sources[i].address, __ATOMIC_SEQ_CST);
 		if (sources[i].address % sources[i].bytes)
 			return -EINVAL;
 	}
-	return is_dead ? -EIO : object->settle(object->data, ++object->generation);
+	return is_dead ? -EIO
+		       : object->request.settle(object->request.settle_data, ++object->generation);
 }
 
 void __wrap_perf_object_quiet(struct perf_object *object)

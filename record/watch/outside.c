@@ -4,6 +4,7 @@
 #include "abi/watch.h"
 #include "arch/access_decode.h"
 #include "arch/perf_registers.h"
+#include "base/condition.h"
 #include "base/elf.h"
 #include "record/drain/own_store.h"
 #include "record/drain/watermark.h"
@@ -15,7 +16,6 @@
 #include "record/watch/watches.h"
 #include "record/watch/watching_own.h"
 #include "target/expression/option.h"
-#include "target/expression/type.h"
 #include "target/process/entry.h"
 #include "target/process/target.h"
 #include "trace/writer.h"
@@ -36,9 +36,6 @@
 struct outside_watch {
 	struct control_watch about;
 	size_t spec;
-	const struct watch_type *type;
-	struct watch_bound_test tests[WATCH_TESTS_MAX];
-	unsigned int test_count;
 	uint64_t before; /* the new value of the hit before */
 	int has_before;
 	int is_before_uncertain; /* that value is not exact */
@@ -125,35 +122,24 @@ static void find_values(struct outside_watch *watch, const struct access_decode 
 static int is_wanted(const struct outside_watch *watch, const struct access_decode_values *values,
 		     pid_t tid, struct watch_row *row)
 {
-	uint16_t unknown[] = { [WATCH_IF_CHANGED] = WATCH_NEW_UNKNOWN | WATCH_OLD_UNKNOWN,
-			       [WATCH_IF_VALUE] = WATCH_NEW_UNKNOWN,
-			       [WATCH_IF_OLD] = WATCH_OLD_UNKNOWN,
-			       [WATCH_IF_TID] = 0 };
-	int is_new = !(values->how & WATCH_NEW_EXACT);
-	int is_old = (values->how & (WATCH_OLD_UNCERTAIN | WATCH_OLD_UNKNOWN)) != 0;
-	int is_uncertain[] = { [WATCH_IF_CHANGED] = is_new || is_old,
-			       [WATCH_IF_VALUE] = is_new,
-			       [WATCH_IF_OLD] = is_old,
-			       [WATCH_IF_TID] = 0 };
-	uint64_t now = values->now, old = values->old;
-	int changed = watch_field_value(&watch->about, now) !=
-		      watch_field_value(&watch->about, old);
+	static const uint16_t unknown[] = { [WATCH_OF_CHANGE] = WATCH_NEW_UNKNOWN |
+								WATCH_OLD_UNKNOWN,
+					    [WATCH_OF_NEW] = WATCH_NEW_UNKNOWN,
+					    [WATCH_OF_OLD] = WATCH_OLD_UNKNOWN,
+					    [WATCH_OF_TID] = 0 };
 	int is_left_out = 0, any_uncertain = 0;
 
-	/* what is in several registers has no condition on its value */
-	if (watch->type && watch->type->node_count && watch->type->nodes[0].bytes <= sizeof(now)) {
-		now = expression_type_bits(watch->type, &now);
-		old = expression_type_bits(watch->type, &old);
-	}
-	for (unsigned int i = 0; i < watch->test_count; i++) {
-		const struct watch_bound_test *test = &watch->tests[i];
-		int holds = (values->how & unknown[test->subject]) ||
-			    expression_test_holds(test, now, old, changed, tid);
+	for (unsigned int i = 0; i < WATCH_CONDITIONS_MAX; i++) {
+		const struct watch_condition *condition = &watch->about.conditions[i];
+		int doubt = condition_is_uncertain(condition, values->how);
+		int holds = (values->how & unknown[condition->of]) ||
+			    condition_holds(condition, values->old, values->now, watch->about.bytes,
+					    tid);
 
-		if (!holds && !is_uncertain[test->subject])
+		if (!holds && !doubt)
 			return 0;
 		is_left_out |= !holds;
-		any_uncertain |= is_uncertain[test->subject];
+		any_uncertain |= doubt;
 	}
 	row->uncertain += (uint64_t)any_uncertain;
 	row->uncertain_filtered += (uint64_t)is_left_out;
@@ -306,7 +292,7 @@ static unsigned int needs(const struct watch_expr *watch)
 	if (!options->counts || options->test_count)
 		flags |= NEEDS_RECORDS;
 	for (unsigned int i = 0; i < options->test_count; i++)
-		if (options->tests[i].subject != WATCH_IF_TID)
+		if (options->tests[i].subject != WATCH_OF_TID)
 			flags |= NEEDS_VALUES;
 	if (!options->counts && watch->kind != WATCH_EXECUTE)
 		flags |= NEEDS_VALUES;
@@ -536,22 +522,12 @@ int outside_ask(struct wm_session *session, struct process *process,
 		const struct control_watch *about, size_t spec, const char *text)
 {
 	struct outside *outside = process->outside;
-	const struct watch_expr *watch = session->specs->all[spec].watch;
-	struct outside_watch *one = &outside->all[outside->count];
-	struct watch_trouble trouble = { 0 };
 	int err = check(session, &session->specs->all[spec], about, outside->why);
 
 	if (err)
 		return err;
-	*one = (struct outside_watch){ .about = *about,
-				       .spec = spec,
-				       .type = watched_type(&session->watched->all[spec],
-							    process->number),
-				       .test_count = watch->options.test_count };
-	for (unsigned int i = 0; i < one->test_count && !err; i++)
-		err = expression_test_bind(&watch->options.tests[i], one->type, &one->tests[i],
-					   &trouble);
-	if (!err && text[0])
+	outside->all[outside->count] = (struct outside_watch){ .about = *about, .spec = spec };
+	if (text[0])
 		err = make_event(session, process, about, text);
 	outside->count += !err;
 	return err;

@@ -89,12 +89,8 @@ static int settle(void *data, uint8_t generation)
 struct event_source watched_source(const struct watching *watching, const struct watched *one,
 				   enum watch_kind kind, const char *text)
 {
-	static const uint8_t kinds[] = { [WATCH_WRITE] = EVENT_WRITE,
-					 [WATCH_READ_WRITE] = EVENT_READ_WRITE,
-					 [WATCH_EXECUTE] = EVENT_EXECUTE };
-
 	return (struct event_source){
-		.kind = one->is_pointer ? EVENT_WRITE : kinds[kind],
+		.kind = one->is_pointer ? EVENT_WRITE : (enum event_kind)kind,
 		.bytes = kind == WATCH_EXECUTE ? 0 : one->bytes,
 		.address = one->address,
 		/* from outside there is no signal */

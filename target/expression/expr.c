@@ -464,6 +464,7 @@ static int kind_read(struct reader *reader)
 		      { ":x", WATCH_EXECUTE },
 		      { ":r", -1 } };
 
+	reader->expr->kind = WATCH_WRITE;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		size_t bytes = strlen(kinds[i].word), at = reader->end - bytes;
 

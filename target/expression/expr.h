@@ -44,7 +44,11 @@
 
 #define WATCH_STEPS_MAX 24
 
-enum watch_kind { WATCH_WRITE, WATCH_READ_WRITE, WATCH_EXECUTE };
+enum watch_kind {
+	WATCH_WRITE = WATCH_ON_WRITE,
+	WATCH_READ_WRITE = WATCH_ON_ACCESS,
+	WATCH_EXECUTE = WATCH_ON_EXECUTE,
+};
 
 enum watch_step_kind {
 	WATCH_MEMBER,  /* .name */

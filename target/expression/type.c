@@ -158,8 +158,3 @@ uint64_t type_node_bits(const struct watch_node *node, const void *value)
 	number &= (1ull << bits) - 1;
 	return is_signed(node) && number >> (bits - 1) ? number | ~0ull << bits : number;
 }
-
-uint64_t expression_type_bits(const struct watch_type *type, const void *value)
-{
-	return type->node_count ? type_node_bits(&type->nodes[0], value) : 0;
-}

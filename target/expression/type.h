@@ -94,13 +94,6 @@ int expression_type_check(const struct watch_type *type);
 /* The type's name: "unsigned int", "struct node *". Never NULL. */
 const char *expression_type_name(const struct watch_type *type);
 
-/*
- * The value's number out of its bytes as they lay in memory: widened by sign where it has one, a
- * bit-field's bits taken out and moved down. 0 where it is no number of 8 bytes or less; a float's
- * are its own bits.
- */
-uint64_t expression_type_bits(const struct watch_type *type, const void *value);
-
 /* How values look. Without a style, numbers are decimal and addresses have no symbol. */
 struct watch_style {
 	/* Writes an address by its symbol, "counter+4", to text[bytes]; 0: none. May be NULL. */

@@ -13,7 +13,11 @@
 int type_make(struct watch_type *type, const struct declared *declared, uint64_t bytes,
 	      unsigned int bit, unsigned int bits, const struct code_file *file);
 
-/* As expression_type_bits(), of any of a type's nodes. */
+/*
+ * A node's number out of its bytes as they lay in memory: widened by sign where it has one, a
+ * bit-field's bits taken out and moved down. 0 where it is no number of 8 bytes or less; a float's
+ * are its own bits.
+ */
 uint64_t type_node_bits(const struct watch_node *node, const void *value);
 
 /* One node of a class and a name. 0 or -ENOMEM. */

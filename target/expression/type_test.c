@@ -4,7 +4,10 @@
  * gdb_test.c.
  */
 #include "target/expression/type.h"
+
+#include "base/condition.h"
 #include "target/expression/option.h"
+#include "target/expression/type_make.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -15,7 +18,7 @@
 #include <waymark/marker.h>
 
 static struct watch_type type;
-static struct watch_bound_test bound;
+static struct watch_condition bound;
 static struct watch_trouble trouble;
 
 static char names[] = "\0int\0a\0b\0RED\0BLUE";
@@ -73,14 +76,14 @@ Test(watch_type, without_debug_information_there_are_bytes)
 
 	cr_assert_eq(expression_type_plain(&type, 2), 0);
 	cr_assert_eq(type.nodes[0].type, WM_TYPE_U16);
-	cr_assert_eq(expression_type_bits(&type, value), 0xff01);
+	cr_assert_eq(type_node_bits(&type.nodes[0], value), 0xff01);
 	cr_assert_str_eq(text_of(value), "65281");
 	cr_assert_str_eq(expression_type_name(&type), "2 bytes");
 	cr_assert_eq(expression_type_check(&type), 0);
 	expression_type_release(&type);
 	cr_assert_eq(expression_type_plain(&type, 3), 0);
 	cr_assert_eq(type.nodes[0].type, WM_TYPE_BYTES);
-	cr_assert_eq(expression_type_bits(&type, value), 0);
+	cr_assert_eq(type_node_bits(&type.nodes[0], value), 0);
 	cr_assert_str_eq(text_of(value), "{0x01, 0xff, 0x03}");
 	expression_type_release(&type);
 }
@@ -92,18 +95,18 @@ Test(watch_type, bits_are_taken_out_of_their_bytes)
 	make(WATCH_SIGNED, 2);
 	nodes[0].bit = 3;
 	nodes[0].bits = 5;
-	cr_assert_eq(expression_type_bits(&type, value), (uint64_t)-3);
+	cr_assert_eq(type_node_bits(&type.nodes[0], value), (uint64_t)-3);
 	nodes[0].class = WATCH_UNSIGNED;
-	cr_assert_eq(expression_type_bits(&type, value), 29);
+	cr_assert_eq(type_node_bits(&type.nodes[0], value), 29);
 	nodes[0].bit = 6;
-	cr_assert_eq(expression_type_bits(&type, value), 0x1f);
+	cr_assert_eq(type_node_bits(&type.nodes[0], value), 0x1f);
 	make(WATCH_UNSIGNED, 9);
 	nodes[0].bit = 5;
 	nodes[0].bits = 61;
 	cr_assert_eq(expression_type_check(&type), 0);
-	cr_assert_eq(expression_type_bits(&type, value), 0x0ffffffffffffc7f);
+	cr_assert_eq(type_node_bits(&type.nodes[0], value), 0x0ffffffffffffc7f);
 	make(WATCH_UNSIGNED, 8);
-	cr_assert_eq(expression_type_bits(&type, value), 0xffffffffffff8fe8);
+	cr_assert_eq(type_node_bits(&type.nodes[0], value), 0xffffffffffff8fe8);
 	make(WATCH_BOOL, 1);
 	nodes[0].bit = 4;
 	nodes[0].bits = 1;
@@ -193,18 +196,21 @@ Test(watch_type, what_was_stored_is_checked)
 	cr_assert_eq(expression_type_check(&type), -EINVAL);
 }
 
-static int bind(const char *number, enum watch_relation relation)
+static int bind(const char *number, enum watch_by relation)
 {
-	struct watch_test test = { .subject = WATCH_IF_VALUE, .relation = relation };
+	struct watch_test test = { .subject = WATCH_OF_NEW, .relation = relation };
 
 	snprintf(test.number, sizeof(test.number), "%s", number);
 	return expression_test_bind(&test, &type, &bound, &trouble);
 }
 
-static int holds(const char *number, enum watch_relation relation, const void *value)
+static int holds(const char *number, enum watch_by relation, const void *value)
 {
+	uint64_t now = 0;
+
 	cr_assert_eq(bind(number, relation), 0, "%s: %s", number, trouble.detail);
-	return expression_test_holds(&bound, expression_type_bits(&type, value), 0, 0, 1);
+	memcpy(&now, value, type.nodes[0].bytes);
+	return condition_holds(&bound, 0, now, type.nodes[0].bytes, 1);
 }
 
 Test(watch_condition, numbers_are_the_types_own)
@@ -213,37 +219,37 @@ Test(watch_condition, numbers_are_the_types_own)
 	const char letter = 'a';
 
 	make(WATCH_SIGNED, 4);
-	cr_assert(holds("-1", WATCH_IS, &minus));
-	cr_assert(holds("0xffffffff", WATCH_IS, &minus));
-	cr_assert(holds("0", WATCH_BELOW, &minus));
-	cr_assert_not(holds("-1", WATCH_BELOW, &minus));
-	cr_assert(holds("-1", WATCH_AT_MOST, &minus));
-	cr_assert(holds("-2", WATCH_ABOVE, &minus));
-	cr_assert(holds("-1", WATCH_AT_LEAST, &minus));
-	cr_assert(holds("1", WATCH_IS_NOT, &minus));
-	cr_assert(holds("0x80000000", WATCH_HAS_BITS, &minus));
-	cr_assert_eq(bind("4294967295", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert(holds("-1", WATCH_BY_EQUAL, &minus));
+	cr_assert(holds("0xffffffff", WATCH_BY_EQUAL, &minus));
+	cr_assert(holds("0", WATCH_BY_LESS, &minus));
+	cr_assert_not(holds("-1", WATCH_BY_LESS, &minus));
+	cr_assert(holds("-1", WATCH_BY_LESS_EQUAL, &minus));
+	cr_assert(holds("-2", WATCH_BY_GREATER, &minus));
+	cr_assert(holds("-1", WATCH_BY_GREATER_EQUAL, &minus));
+	cr_assert(holds("1", WATCH_BY_UNEQUAL, &minus));
+	cr_assert(holds("0x80000000", WATCH_BY_BITS, &minus));
+	cr_assert_eq(bind("4294967295", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
 	cr_assert_str_eq(trouble.detail, UNTESTED "4294967295 is no value of this type: int");
-	cr_assert_eq(bind("-2147483648", WATCH_IS), 0);
-	cr_assert_eq(bind("-2147483649", WATCH_IS), -WM_E_WATCH_OPTION);
-	cr_assert_eq(bind("0x100000000", WATCH_IS), -WM_E_WATCH_OPTION);
-	cr_assert_eq(bind("RED", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("-2147483648", WATCH_BY_EQUAL), 0);
+	cr_assert_eq(bind("-2147483649", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("0x100000000", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("RED", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
 	cr_assert_str_eq(trouble.detail, UNTESTED "RED is no number as this type has them: int");
-	cr_assert_eq(bind("1.5", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("1.5", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
 	make(WATCH_UNSIGNED, 4);
-	cr_assert_not(holds("0", WATCH_BELOW, &minus));
-	cr_assert(holds("4294967295", WATCH_IS, &minus));
-	cr_assert_eq(bind("-1", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert_not(holds("0", WATCH_BY_LESS, &minus));
+	cr_assert(holds("4294967295", WATCH_BY_EQUAL, &minus));
+	cr_assert_eq(bind("-1", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
 	make(WATCH_CHAR, 1);
-	cr_assert(holds("'a'", WATCH_IS, &letter));
-	cr_assert(holds("'\\x61'", WATCH_IS, &letter));
-	cr_assert(holds("'\\n'", WATCH_ABOVE, &letter));
-	cr_assert(holds("'\\0'", WATCH_IS_NOT, &letter));
-	cr_assert_eq(bind("'ab'", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert(holds("'a'", WATCH_BY_EQUAL, &letter));
+	cr_assert(holds("'\\x61'", WATCH_BY_EQUAL, &letter));
+	cr_assert(holds("'\\n'", WATCH_BY_GREATER, &letter));
+	cr_assert(holds("'\\0'", WATCH_BY_UNEQUAL, &letter));
+	cr_assert_eq(bind("'ab'", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
 	make(WATCH_POINTER, 8);
-	cr_assert(holds("NULL", WATCH_IS, &(void *){ NULL }));
+	cr_assert(holds("NULL", WATCH_BY_EQUAL, &(void *){ NULL }));
 	make(WATCH_BOOL, 1);
-	cr_assert(holds("true", WATCH_IS, &(char){ 1 }));
+	cr_assert(holds("true", WATCH_BY_EQUAL, &(char){ 1 }));
 }
 
 Test(watch_condition, enumerators_are_numbers)
@@ -252,11 +258,11 @@ Test(watch_condition, enumerators_are_numbers)
 
 	make_enum();
 	cr_assert_str_eq(text_of(&red), "RED");
-	cr_assert(holds("RED", WATCH_IS, &red));
-	cr_assert(holds("colour::BLUE", WATCH_IS, &blue));
-	cr_assert(holds("RED", WATCH_ABOVE, &blue));
-	cr_assert(holds("7", WATCH_IS, &blue));
-	cr_assert_eq(bind("GREEN", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert(holds("RED", WATCH_BY_EQUAL, &red));
+	cr_assert(holds("colour::BLUE", WATCH_BY_EQUAL, &blue));
+	cr_assert(holds("RED", WATCH_BY_GREATER, &blue));
+	cr_assert(holds("7", WATCH_BY_EQUAL, &blue));
+	cr_assert_eq(bind("GREEN", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
 }
 
 Test(watch_condition, floats_compare_as_floats)
@@ -265,34 +271,38 @@ Test(watch_condition, floats_compare_as_floats)
 	const double tenth = 0.1, minus = -2;
 
 	make(WATCH_FLOAT, 4);
-	cr_assert(holds("0.33333334", WATCH_IS, &third));
-	cr_assert(holds("0.3", WATCH_ABOVE, &third));
-	cr_assert_not(holds("0", WATCH_ABOVE, &nothing));
-	cr_assert_not(holds("0", WATCH_AT_MOST, &nothing));
-	cr_assert(holds("0", WATCH_IS_NOT, &nothing));
+	cr_assert(holds("0.33333334", WATCH_BY_EQUAL, &third));
+	cr_assert(holds("0.3", WATCH_BY_GREATER, &third));
+	cr_assert_not(holds("0", WATCH_BY_GREATER, &nothing));
+	cr_assert_not(holds("0", WATCH_BY_LESS_EQUAL, &nothing));
+	cr_assert(holds("0", WATCH_BY_UNEQUAL, &nothing));
 	make(WATCH_FLOAT, 8);
-	cr_assert(holds("0.1", WATCH_IS, &tenth));
-	cr_assert(holds("-1.5", WATCH_BELOW, &minus));
-	cr_assert_eq(bind("abc", WATCH_IS), -WM_E_WATCH_OPTION);
-	cr_assert_eq(bind("1", WATCH_HAS_BITS), -WM_E_WATCH_OPTION);
+	cr_assert(holds("0.1", WATCH_BY_EQUAL, &tenth));
+	cr_assert(holds("-1.5", WATCH_BY_LESS, &minus));
+	cr_assert_eq(bind("abc", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("1", WATCH_BY_BITS), -WM_E_WATCH_OPTION);
 }
 
 Test(watch_condition, structures_only_change)
 {
-	const struct watch_test changed = { .subject = WATCH_IF_CHANGED };
-	const struct watch_test tid = { .subject = WATCH_IF_TID, .number = "77" };
-	const struct watch_test old = { .subject = WATCH_IF_OLD, .number = "5" };
+	const struct watch_test changed = { .subject = WATCH_OF_CHANGE };
+	const struct watch_test tid = { .subject = WATCH_OF_TID,
+					.relation = WATCH_BY_EQUAL,
+					.number = "77" };
+	const struct watch_test old = { .subject = WATCH_OF_OLD,
+					.relation = WATCH_BY_EQUAL,
+					.number = "5" };
 
 	make_struct();
-	cr_assert_eq(bind("0", WATCH_IS), -WM_E_WATCH_OPTION);
+	cr_assert_eq(bind("0", WATCH_BY_EQUAL), -WM_E_WATCH_OPTION);
 	cr_assert_eq(expression_test_bind(&changed, &type, &bound, &trouble), 0);
-	cr_assert(expression_test_holds(&bound, 0, 0, 1, 1));
-	cr_assert_not(expression_test_holds(&bound, 0, 1, 0, 1));
+	cr_assert(condition_holds(&bound, 0, 1, 8, 1));
+	cr_assert_not(condition_holds(&bound, 1, 1, 8, 1));
 	cr_assert_eq(expression_test_bind(&tid, &type, &bound, &trouble), 0);
-	cr_assert(expression_test_holds(&bound, 0, 0, 0, 77));
-	cr_assert_not(expression_test_holds(&bound, 77, 77, 1, 78));
+	cr_assert(condition_holds(&bound, 0, 0, 8, 77));
+	cr_assert_not(condition_holds(&bound, 77, 77, 8, 78));
 	make(WATCH_SIGNED, 4);
 	cr_assert_eq(expression_test_bind(&old, &type, &bound, &trouble), 0);
-	cr_assert(expression_test_holds(&bound, 6, 5, 1, 1));
-	cr_assert_not(expression_test_holds(&bound, 5, 6, 1, 1));
+	cr_assert(condition_holds(&bound, 5, 6, 4, 1));
+	cr_assert_not(condition_holds(&bound, 6, 5, 4, 1));
 }

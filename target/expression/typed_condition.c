@@ -5,7 +5,6 @@
 #include "target/expression/type.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
@@ -105,7 +104,7 @@ static int integer_of(const struct watch_type *type, const char *text, uint64_t 
 }
 
 static int bind_float(const struct watch_test *test, const struct watch_type *type,
-		      struct watch_bound_test *bound, struct watch_trouble *trouble)
+		      struct watch_condition *bound, struct watch_trouble *trouble)
 {
 	uint32_t bytes = type->nodes[0].bytes;
 	double number;
@@ -115,30 +114,29 @@ static int bind_float(const struct watch_test *test, const struct watch_type *ty
 	number = strtod(test->number, &end);
 	if (end == test->number || *end)
 		return refuse(test, type, "is no number as this type has them", trouble);
-	if (bytes > 8 || test->relation == WATCH_HAS_BITS)
+	if (bytes > 8 || test->relation == WATCH_BY_BITS)
 		return refuse(test, type, "can't be compared so with this type", trouble);
-	bound->number = bytes == 4 ? WATCH_NUMBER_F32 : WATCH_NUMBER_F64;
+	bound->as = bytes == 4 ? WATCH_AS_F32 : WATCH_AS_F64;
 	narrow = (float)number;
 	if (bytes == 4)
-		memcpy(&bound->bits, &narrow, sizeof(narrow));
+		memcpy(&bound->operand, &narrow, sizeof(narrow));
 	else
-		memcpy(&bound->bits, &number, sizeof(number));
+		memcpy(&bound->operand, &number, sizeof(number));
 	return 0;
 }
 
 int expression_test_bind(const struct watch_test *test, const struct watch_type *type,
-			 struct watch_bound_test *bound, struct watch_trouble *trouble)
+			 struct watch_condition *bound, struct watch_trouble *trouble)
 {
 	const struct watch_node *node = &type->nodes[0];
 	int err;
 
-	*bound = (struct watch_bound_test){ .subject = test->subject,
-					    .relation = test->relation,
-					    .number = WATCH_NUMBER_UNSIGNED };
-	if (test->subject == WATCH_IF_CHANGED)
+	*bound = (struct watch_condition){ .of = (uint8_t)test->subject };
+	if (test->subject == WATCH_OF_CHANGE)
 		return 0;
-	if (test->subject == WATCH_IF_TID)
-		return quantity_number(test->number, 1, INT32_MAX, &bound->bits);
+	bound->by = (uint8_t)test->relation;
+	if (test->subject == WATCH_OF_TID)
+		return quantity_number(test->number, 1, INT32_MAX, &bound->operand);
 	if (node->class == WATCH_FLOAT)
 		return bind_float(test, type, bound, trouble);
 	if (node->class == WATCH_BYTES || node->class == WATCH_COMPLEX ||
@@ -149,69 +147,13 @@ int expression_test_bind(const struct watch_test *test, const struct watch_type 
 				? "can't be compared with all of it; name a member or an element"
 				: "can't be compared with this type",
 			trouble);
-	err = integer_of(type, test->number, &bound->bits);
+	err = integer_of(type, test->number, &bound->operand);
 	if (err)
 		return refuse(test, type,
 			      err == -ERANGE ? "is no value of this type"
 					     : "is no number as this type has them",
 			      trouble);
-	if (is_signed(node) && test->relation != WATCH_HAS_BITS)
-		bound->number = WATCH_NUMBER_SIGNED;
+	bound->as = is_signed(node) && test->relation != WATCH_BY_BITS ? WATCH_AS_SIGNED
+								       : WATCH_AS_UNSIGNED;
 	return 0;
-}
-
-/* -1, 0, 1; 2: one of them is no number. */
-static int compare_floats(double a, double b)
-{
-	return isnan(a) || isnan(b) ? 2 : (a > b) - (a < b);
-}
-
-static int compare(enum watch_number number, uint64_t a, uint64_t b)
-{
-	double a64, b64;
-	float a32, b32;
-
-	switch (number) {
-	case WATCH_NUMBER_SIGNED:
-		return ((int64_t)a > (int64_t)b) - ((int64_t)a < (int64_t)b);
-	case WATCH_NUMBER_F32:
-		memcpy(&a32, &a, sizeof(a32));
-		memcpy(&b32, &b, sizeof(b32));
-		return compare_floats((double)a32, (double)b32);
-	case WATCH_NUMBER_F64:
-		memcpy(&a64, &a, sizeof(a64));
-		memcpy(&b64, &b, sizeof(b64));
-		return compare_floats(a64, b64);
-	default:
-		return (a > b) - (a < b);
-	}
-}
-
-int expression_test_holds(const struct watch_bound_test *test, uint64_t value, uint64_t old,
-			  int changed, pid_t tid)
-{
-	uint64_t left = test->subject == WATCH_IF_VALUE ? value
-			: test->subject == WATCH_IF_OLD ? old
-							: (uint64_t)tid;
-	int order;
-
-	if (test->subject == WATCH_IF_CHANGED)
-		return changed;
-	if (test->relation == WATCH_HAS_BITS)
-		return (left & test->bits) != 0;
-	order = compare(test->number, left, test->bits);
-	switch (test->relation) {
-	case WATCH_IS:
-		return order == 0;
-	case WATCH_IS_NOT:
-		return order != 0;
-	case WATCH_BELOW:
-		return order == -1;
-	case WATCH_AT_MOST:
-		return order == -1 || order == 0;
-	case WATCH_ABOVE:
-		return order == 1;
-	default:
-		return order == 1 || order == 0;
-	}
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A watch's conditions (abi/watch.h). Hit path: floating point is compared as integers. */
-#ifndef INSIDE_WATCH_CONDITION_H
-#define INSIDE_WATCH_CONDITION_H
+/*
+ * A watch's conditions (abi/watch.h), for hits that are seen inside and outside. Hit path: floating
+ * point is compared as integers.
+ */
+#ifndef BASE_CONDITION_H
+#define BASE_CONDITION_H
 
 #include "abi/watch.h"
 

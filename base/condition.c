@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/watch/condition.h"
+#include "base/condition.h"
 
 #define F64_SIGN (UINT64_C(1) << 63)
 #define F64_INFINITY UINT64_C(0x7ff0000000000000)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A watch's conditions: values in, whether they hold out. */
-#include "inside/watch/condition.h"
+#include "base/condition.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
