@@ -5,7 +5,6 @@
 #include "base/kernel.h"
 #include "base/socketdir.h"
 #include "inside/control/detours.h"
-#include "inside/control/inherit.h"
 #include "inside/control/message.h"
 #include "inside/control/report.h"
 #include "inside/control/session_table.h"
@@ -255,7 +254,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 			flags |= SESSION_SHARES;
 	}
 	if (!error)
-		error = hello_send(fd, flags, inherit_find(tool));
+		error = hello_send(fd, flags, session_inherited_of(tool));
 	if (!error && !session) {
 		error = -WM_E_SESSIONS;
 		say_done(fd, error);

@@ -9,6 +9,7 @@
 #include "inside/control/wait.h"
 #include "inside/detour/detour.h"
 #include "inside/detour/hook.h"
+#include "inside/marker/linkmap.h"
 #include "inside/marker/marker.h"
 #include "inside/patch/batch.h"
 #include "inside/runtime/control_life.h"
@@ -75,7 +76,7 @@ static int start(void)
 		error = text_open(&text);
 	if (error)
 		return error;
-	error = registry_init(&text);
+	error = linkmap_init(&text);
 	text_release(&text);
 	if (error)
 		return error;

@@ -19,7 +19,6 @@
 #include "inside/control/agent.h"
 #include "inside/control/agent_session.h"
 #include "inside/control/control_thread.h"
-#include "inside/control/inherit.h"
 #include "inside/control/session_table.h"
 #include "inside/detour/detour.h"
 #include "inside/detour/return.h"
@@ -128,7 +127,7 @@ static void child(void)
 		usual_ms = FORK_BEHIND_MS;
 	else if (store_any_is_alone(followed))
 		usual_ms = FORK_ALONE_WAIT_MS;
-	inherit_forked(has_lock);
+	session_inherit(has_lock);
 	detour_forked(has_lock, followed);
 	sigtrap_forked();
 	is_whole = registry_forked(has_lock, followed);

@@ -6,6 +6,7 @@
 #include "inside/control/queue.h"
 #include "inside/control/session_table.h"
 #include "inside/marker/cost.h"
+#include "inside/store/arena.h"
 #include "inside/store/event_store.h"
 #include "inside/watch/watch.h"
 
@@ -217,7 +218,7 @@ void report_watches(void)
 	watch_lost = report_watch_lost;
 }
 
-_Static_assert(CONTROL_HITS_UNKNOWN == UINT64_MAX, "what store_hits() says");
+_Static_assert(CONTROL_HITS_UNKNOWN == UINT64_MAX, "what arena_hits() says");
 
 const struct registry_listener report_listener = {
 	.event = report_event,
@@ -243,7 +244,7 @@ static int report_marker(unsigned int lane, const struct variant *variant)
 {
 	static char texts[SITE_TEXT_MAX + 4096];
 	const struct site *site = variant->sites;
-	uint64_t hits = variant->number && site ? store_hits(variant->number - 1) : 0;
+	uint64_t hits = variant->number && site ? arena_hits(variant->number - 1) : 0;
 	int error = 0;
 
 	while (site && !error) {

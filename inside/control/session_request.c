@@ -6,7 +6,6 @@
 #include "base/kernel.h"
 #include "base/socketdir.h"
 #include "inside/control/detours.h"
-#include "inside/control/inherit.h"
 #include "inside/control/message.h"
 #include "inside/control/report.h"
 #include "inside/control/session_table.h"
@@ -200,7 +199,7 @@ static int adopt(struct session *session, const struct control_adopt *adopt)
 
 	if (count)
 		return count;
-	count = inherit_adopt(session_lane(session), session->came, adopt->set);
+	count = session_adopt(session_lane(session), session->came, adopt->set);
 	if (count >= 0) {
 		detours_adopted(session_text);
 		session->is_quiet = 0;

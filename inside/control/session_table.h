@@ -7,6 +7,7 @@
 #ifndef INSIDE_CONTROL_SESSION_TABLE_H
 #define INSIDE_CONTROL_SESSION_TABLE_H
 
+#include "abi/control.h"
 #include "inside/patch/text.h"
 #include "inside/runtime/sessions.h"
 
@@ -106,5 +107,26 @@ unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES]);
 
 /* The lanes of the sessions that have such paths, a bit for each. */
 uint32_t session_followed(void);
+
+/*
+ * What the child of a fork has of its parent's sessions: code and trampolines are its own copies
+ * already, so a session of the same tool can have them for the asking (ADOPT).
+ */
+
+/*
+ * The child of a fork, before it forgets its parent's sessions. `whole`: the agent's lock was held
+ * at the fork; else nothing is known of them.
+ */
+void session_inherit(int whole);
+
+/* What there is of the session that the tool at this path has with the parent; NULL: nothing. */
+const struct control_inherited *session_inherited_of(const char *tool);
+
+/*
+ * Let the session of a lane, to which the tool at `tool` belongs, have what was placed for its
+ * parent's. It has opened its store and armed nothing. Returns the number of places; -ENOENT where
+ * `set` is not what was inherited, -EBUSY. Under the agent's lock.
+ */
+int session_adopt(unsigned int lane, const char *tool, uint64_t set);
 
 #endif

@@ -461,6 +461,7 @@ static long lock(struct thread *thread, uint64_t next)
 
 static long call(struct thread *thread, uint64_t next)
 {
+	const uint64_t *gpr = thread->regs.gpr;
 	long result;
 
 	thread->call_next = next;
@@ -477,7 +478,7 @@ static long call(struct thread *thread, uint64_t next)
 			return GATE_CALL_LATER;
 		thread_exit_call(thread);
 	case SYS_rt_sigaction:
-		return signal_action_call(thread);
+		return action_call((uint32_t)gpr[7], gpr[6], gpr[2], gpr[10]);
 	case SYS_rt_sigprocmask:
 		return signal_mask_call(thread);
 	case SYS_sigaltstack:
@@ -488,7 +489,8 @@ static long call(struct thread *thread, uint64_t next)
 		return signal_wait_call(thread);
 	case SYS_signalfd:
 	case SYS_signalfd4:
-		return signal_descriptor_call(thread, plain);
+		signal_descriptors_expect();
+		return plain(thread);
 	case SYS_execve:
 	case SYS_execveat:
 		return execute(thread);

@@ -600,13 +600,6 @@ long signal_mask_call(struct thread *thread)
 	return 0;
 }
 
-long signal_action_call(struct thread *thread)
-{
-	const uint64_t *gpr = thread->regs.gpr;
-
-	return action_call((uint32_t)gpr[7], gpr[6], gpr[2], gpr[10]);
-}
-
 long signal_stack_call(struct thread *thread)
 {
 	const uint64_t *gpr = thread->regs.gpr;
@@ -747,12 +740,6 @@ static uint32_t has_descriptors;
 void signal_descriptors_expect(void)
 {
 	__atomic_store_n(&has_descriptors, 1, __ATOMIC_RELAXED);
-}
-
-long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *))
-{
-	signal_descriptors_expect();
-	return plain(thread);
 }
 
 /* Calls that might look at one. Whoever makes another would take signals from those who do. */

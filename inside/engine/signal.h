@@ -47,15 +47,13 @@ void signal_onward_path(struct thread *thread, const struct state *state);
 
 /* As thread->regs ask for them: their results. `plain` makes one as it is. */
 long signal_mask_call(struct thread *thread);
-long signal_action_call(struct thread *thread);
 long signal_stack_call(struct thread *thread);
 long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *));
 long signal_wait_call(struct thread *thread);
 long signal_other_call(struct thread *thread, long (*plain)(const struct thread *));
-long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *));
 long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *));
 
-/* The program ran before us: it may have signalfd(2)s that we did not see it make. */
+/* The program makes a signalfd(2), or may have one that we did not see it make. */
 void signal_descriptors_expect(void);
 
 /* rt_sigreturn: continue as the frame says; `next` is behind the call. */

@@ -6,6 +6,7 @@
 #include "inside/marker/marker.h"
 
 #include "abi/site.h"
+#include "inside/marker/linkmap.h"
 #include "inside/marker/rule.h"
 #include "inside/marker/testing/fixture.h"
 
@@ -89,7 +90,7 @@ static void begin(void)
 {
 	fixture_make(UINT64_C(8) << 20, STORE_DISCARD);
 	cr_assert_eq(text_open(&text), 0);
-	cr_assert_eq(registry_init(&text), 0);
+	cr_assert_eq(linkmap_init(&text), 0);
 	cr_assert_eq(registry_scan(&text), 0);
 	registry_listen(&listener);
 	registry_lane_open(0);

@@ -93,8 +93,7 @@ struct registry_observer {
 	struct registry_observer *next;		   /* the registry's */
 };
 
-/* Once; finds the loader's list. 0 or -errno. `listener` may be NULL. */
-int registry_init(const struct text *text);
+/* linkmap_init() comes before all of these. `listener` may be NULL. */
 void registry_listen(const struct registry_listener *listener);
 
 /* One more, for ever; it is called after those before it. Before the first registry_scan(). */

@@ -45,11 +45,6 @@ void registry_observe(struct registry_observer *observer)
 	*link = observer;
 }
 
-int registry_init(const struct text *text)
-{
-	return linkmap_init(text);
-}
-
 const struct variant *registry_first(void)
 {
 	return first;

@@ -3,6 +3,7 @@
 #include "inside/marker/marker.h"
 
 #include "abi/site.h"
+#include "inside/marker/linkmap.h"
 #include "inside/marker/testing/fixture.h"
 #include "inside/runtime/lock.h"
 
@@ -68,7 +69,7 @@ static const struct variant *arm(const char *name)
 
 	fixture_make(UINT64_C(8) << 20, STORE_DISCARD);
 	cr_assert_eq(text_open(&text), 0);
-	cr_assert_eq(registry_init(&text), 0);
+	cr_assert_eq(linkmap_init(&text), 0);
 	cr_assert_eq(registry_scan(&text), 0);
 	registry_listen(&listener);
 	registry_lane_open(0);

@@ -70,8 +70,9 @@ void arena_ending_take(struct writer *writer);
 void arena_ending_drop(struct writer *writer);
 
 /*
- * Hits of the marker whose plans bear this number, by all threads, ever: as of about now.
- * UINT64_MAX for one that isn't counted. Control side.
+ * Hits of the marker whose plans bear this number (plan.h), by all threads since the agent came; a
+ * thread that ends meanwhile may be missed or counted twice. UINT64_MAX: it isn't counted. Control
+ * side.
  */
 uint64_t arena_hits(uint32_t number);
 

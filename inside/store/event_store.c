@@ -406,11 +406,6 @@ int store_is_free(unsigned int lane)
 	return !stores[lane].head;
 }
 
-uint64_t store_hits(uint32_t number)
-{
-	return arena_hits(number);
-}
-
 uint32_t store_clock(unsigned int lane)
 {
 	return stores[lane].clock;

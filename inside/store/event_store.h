@@ -113,13 +113,6 @@ int store_is_free(unsigned int lane);
 /* Register for fork and thread exit; find the clock. Once. */
 int store_init(void);
 
-/*
- * Hits of the marker whose plans bear this number (plan.h), by all threads since the agent came; a
- * thread that ends meanwhile may be missed or counted twice. UINT64_MAX: it isn't counted. Control
- * side.
- */
-uint64_t store_hits(uint32_t number);
-
 /* Which clock (enum store_clock) stamps session `lane`'s events. */
 uint32_t store_clock(unsigned int lane);
 

@@ -5,6 +5,7 @@
 #include "inside/detour/return.h"
 #include "inside/detour/room.h"
 #include "inside/marker/careful.h"
+#include "inside/marker/linkmap.h"
 #include "inside/marker/testing/fixture.h"
 #include "inside/patch/batch.h"
 #include "inside/runtime/control_life.h"
@@ -92,7 +93,7 @@ void trial_begin(void)
 	fixture_make(UINT64_C(8) << 20, STORE_DISCARD);
 	batch_register();
 	cr_assert_eq(text_open(&trial_text), 0);
-	cr_assert_eq(registry_init(&trial_text), 0);
+	cr_assert_eq(linkmap_init(&trial_text), 0);
 	detour_init();
 	cr_assert_eq(registry_scan(&trial_text), 0);
 	registry_listen(&listener);
