@@ -36,7 +36,6 @@ _Static_assert(DETOUR_INSN_MAX + DETOUR_KEPT_MAX <= COMPARE_BYTES_MAX,
 static uint64_t looked_ns; /* when the last look began */
 static int any_armed, any_first, foreign_changed;
 static int is_stale; /* some are armed, disarmed or wanted that were not when they were collected */
-static size_t foreign_count;
 
 void foreign_bytes_changed(void)
 {
@@ -46,7 +45,6 @@ void foreign_bytes_changed(void)
 void foreign_bytes_forget(struct detour *head)
 {
 	is_stale = 1;
-	foreign_count -= head->is_foreign;
 	head->is_foreign = 0;
 	head->held_ns = 0;
 }
@@ -70,7 +68,6 @@ static void release(struct detour *head)
 	uint64_t now_ns = lock_now_ns();
 
 	head->is_foreign = 0;
-	foreign_count--;
 	foreign_changed = 1;
 	report(head, UINT32_MAX, now_ns);
 	head->held_ns = now_ns;
@@ -86,7 +83,6 @@ void foreign_bytes_end(struct detour *head)
 static void begin_hold(struct detour *head)
 {
 	head->is_foreign = 1;
-	foreign_count++;
 	foreign_changed = 1;
 	report(head, UINT32_MAX, 0);
 }
@@ -208,15 +204,17 @@ static void go_astray(struct round *round, struct detour *head)
 	round->any_astray = 1;
 }
 
-static void judge(void *owner, const uint8_t *found, void *data)
+static void judge(void *owner, const uint8_t *found, int is_same, void *data)
 {
 	struct round *round = data;
 	struct detour *head = owner;
 	enum jump_state state;
 
-	if (!found) /* its module goes */
+	if (!found || (is_same && !head->is_foreign)) /* its module goes; or all is well */
 		return;
 	state = site_jump_state(round->text, head, found);
+	if (state == JUMP_STORED && head->is_foreign) /* the other tool put our byte back */
+		release(head);
 	if (state == JUMP_STORED)
 		return;
 	if (state == JUMP_ASTRAY)
@@ -229,11 +227,13 @@ static void judge(void *owner, const uint8_t *found, void *data)
 	round->any_lost |= head->is_lost;
 }
 
-static void judge_landing(void *owner, const uint8_t *unused, void *data)
+static void judge_landing(void *owner, const uint8_t *unused, int is_same, void *data)
 {
 	struct detour *head = owner;
 
 	(void)unused;
+	if (is_same)
+		return;
 	for (unsigned int i = 0; i < head->jump.count; i++)
 		landing_lose(head->jump.landings[i]);
 	go_astray(data, head);
@@ -263,19 +263,6 @@ static void take_away_astray(const struct text *text)
 	is_stale = 1;
 }
 
-/* Those that were held and have our byte again: the other tool put it back. */
-static void release_returned(const struct text *text)
-{
-	uint8_t found[DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
-
-	for (size_t i = 0; i < armed.count; i++) {
-		struct detour *head = armed.items[i].owner;
-
-		if (head->is_foreign && site_look(text, head, found) == JUMP_STORED)
-			release(head);
-	}
-}
-
 static void flush(void)
 {
 	if (foreign_changed && registry_listener)
@@ -292,8 +279,6 @@ void foreign_bytes_look(const struct text *text)
 		collect();
 	if (!armed.count)
 		return;
-	if (foreign_count)
-		release_returned(text);
 	compare_run(text, &armed, judge, &round);
 	if (round.any_astray)
 		take_away_astray(text);

@@ -10,7 +10,6 @@
 
 static struct compare_list armed;
 static int is_stale, foreign_changed;
-static size_t foreign_count;
 static uint64_t looked_ns; /* when the last look began */
 
 void restored_changed(void)
@@ -27,7 +26,7 @@ static int collect(void)
 {
 	struct compare_item *item;
 
-	armed.count = foreign_count = 0;
+	armed.count = 0;
 	for (const struct variant *v = registry_first(); v; v = v->next) {
 		for (struct site *site = v->lanes ? v->sites : NULL; site; site = site->next) {
 			if (!site->armed || site->portable)
@@ -38,7 +37,6 @@ static int collect(void)
 			item->address = site->address;
 			item->bytes = 1;
 			item->expected[0] = SITE_ARMED;
-			foreign_count += site->is_foreign;
 		}
 	}
 	is_stale = 0;
@@ -60,7 +58,6 @@ static void hold(struct site *site)
 	if (site->is_foreign)
 		return;
 	site->is_foreign = 1;
-	foreign_count++;
 	if (site->variant->foreign_sites++)
 		return;
 	if (looked_ns > site->variant->held_ns)
@@ -71,7 +68,6 @@ static void hold(struct site *site)
 static void release(struct site *site)
 {
 	site->is_foreign = 0;
-	foreign_count--;
 	if (!--site->variant->foreign_sites)
 		report(site->variant, lock_now_ns());
 }
@@ -95,28 +91,17 @@ static void arm_again(const struct text *text, struct site *site)
 		release(site);
 }
 
-static void judge(void *owner, const uint8_t *found, void *text)
+static void judge(void *owner, const uint8_t *found, int is_same, void *text)
 {
 	struct site *site = owner;
 
-	if (!found) /* its module goes */
+	if (is_same && site->is_foreign) /* somebody put our byte back */
+		release(site);
+	if (is_same || !found) /* its module goes */
 		return;
 	hold(site);
 	if (found[0] == SITE_DORMANT)
 		arm_again(text, site);
-}
-
-/* Somebody put our byte back. */
-static void release_returned(const struct text *text)
-{
-	for (size_t i = 0; i < armed.count; i++) {
-		struct site *site = armed.items[i].owner;
-		uint8_t byte;
-
-		if (site->is_foreign && !text_read(text, site->address, &byte, 1) &&
-		    byte == SITE_ARMED)
-			release(site);
-	}
 }
 
 void restored_look(const struct text *text)
@@ -125,8 +110,6 @@ void restored_look(const struct text *text)
 
 	if (is_stale)
 		collect();
-	if (foreign_count)
-		release_returned(text);
 	compare_run(text, &armed, judge, (void *)text);
 	looked_ns = begin_ns;
 	if (foreign_changed && registry_listener)

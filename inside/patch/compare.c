@@ -58,14 +58,15 @@ static long gather(int fd, const struct compare_item *items, size_t count, uint8
 }
 
 static void judge(const struct compare_item *item, const uint8_t *found,
-		  void (*differs)(void *owner, const uint8_t *found, void *data), void *data)
+		  void (*each)(void *owner, const uint8_t *found, int is_same, void *data),
+		  void *data)
 {
-	if (!found || memcmp(found, item->expected, item->bytes) != 0)
-		differs(item->owner, found, data);
+	each(item->owner, found, found && !memcmp(found, item->expected, item->bytes), data);
 }
 
 void compare_run(const struct text *text, const struct compare_list *list,
-		 void (*differs)(void *owner, const uint8_t *found, void *data), void *data)
+		 void (*each)(void *owner, const uint8_t *found, int is_same, void *data),
+		 void *data)
 {
 	static uint8_t bytes[GROUP * COMPARE_BYTES_MAX];
 	int fd = list->count ? kernel_memfd_create("waymark-scratch") : -1;
@@ -81,14 +82,14 @@ void compare_run(const struct text *text, const struct compare_list *list,
 			got = 0;
 		}
 		for (long i = 0; i < got; from += items[i++].bytes)
-			judge(&items[i], bytes + from, differs, data);
+			judge(&items[i], bytes + from, each, data);
 		at += (size_t)got;
 		if ((size_t)got == count)
 			continue;
 		/* this one is gone; or there was no memory, or a limit on files (RLIMIT_FSIZE) */
 		items = list->items + at++;
 		judge(items, text_read(text, items->address, bytes, items->bytes) ? NULL : bytes,
-		      differs, data);
+		      each, data);
 	}
 	if (fd >= 0)
 		kernel_close(fd);

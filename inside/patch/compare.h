@@ -29,8 +29,9 @@ struct compare_list {
 /* 0 or -ENOMEM. The expected bytes are the caller's to fill in: they are *item's. */
 int compare_add(struct compare_list *list, struct compare_item **item);
 
-/* Call for each item whose bytes are others, or that is not there: `found` is NULL then. */
+/* Call for each item with its bytes, and whether they are as expected. NULL: it is not there. */
 void compare_run(const struct text *text, const struct compare_list *list,
-		 void (*differs)(void *owner, const uint8_t *found, void *data), void *data);
+		 void (*each)(void *owner, const uint8_t *found, int is_same, void *data),
+		 void *data);
 
 #endif
