@@ -1,81 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/texts.h"
 
+#include "base/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#define CHAINS_MIN 1024u
-
-struct texts_one {
-	struct texts_one *next;
-	size_t hash;
-	char text[];
-};
-
-static size_t hash_of(const char *text, size_t bytes)
+static uint32_t hash_of(const char *text, size_t bytes)
 {
-	size_t hash = 5381;
+	uint64_t hash = 5381;
 
 	for (size_t i = 0; i < bytes; i++)
 		hash = hash * 33 + (unsigned char)text[i];
-	return hash;
-}
-
-/* As many chains as texts. Without memory the chains stay, and get longer. */
-static void grow(struct texts *texts)
-{
-	size_t count = texts->chain_count ? 2 * texts->chain_count : CHAINS_MIN;
-	struct texts_one **chains = calloc(count, sizeof(struct texts_one *));
-
-	if (!chains)
-		return;
-	for (size_t i = 0; i < texts->chain_count; i++) {
-		for (struct texts_one *one = texts->chains[i], *next; one; one = next) {
-			next = one->next;
-			one->next = chains[one->hash % count];
-			chains[one->hash % count] = one;
-		}
-	}
-	free(texts->chains);
-	texts->chains = chains;
-	texts->chain_count = count;
+	return slots_hash(hash);
 }
 
 const char *texts_keep(struct texts *texts, const char *text, size_t bytes)
 {
-	size_t hash = hash_of(text, bytes);
-	struct texts_one **chain, *one;
+	uint32_t hash = hash_of(text, bytes), number;
+	char *copy;
 
-	if (texts->count >= texts->chain_count)
-		grow(texts);
-	if (!texts->chains)
+	if (slots_fit(&texts->slots))
 		return NULL;
-	chain = &texts->chains[hash % texts->chain_count];
-	for (one = *chain; one; one = one->next)
-		if (one->hash == hash && !strncmp(one->text, text, bytes) && !one->text[bytes])
-			return one->text;
-	if (texts->most && texts->count == texts->most)
+	for (uint64_t at = hash; slots_next(&texts->slots, hash, &at, &number);)
+		if (!strncmp(texts->all[number], text, bytes) && !texts->all[number][bytes])
+			return texts->all[number];
+	if ((texts->most && texts->count == texts->most) ||
+	    array_grow(&texts->all, &texts->room, texts->count + 1, sizeof(*texts->all)))
 		return NULL;
-	one = malloc(sizeof(*one) + bytes + 1);
-	if (!one)
+	copy = malloc(bytes + 1);
+	if (!copy)
 		return NULL;
-	one->hash = hash;
-	memcpy(one->text, text, bytes);
-	one->text[bytes] = '\0';
-	one->next = *chain;
-	*chain = one;
-	texts->count++;
-	return one->text;
+	memcpy(copy, text, bytes);
+	copy[bytes] = '\0';
+	slots_add(&texts->slots, hash, (uint32_t)texts->count);
+	texts->all[texts->count++] = copy;
+	return copy;
 }
 
 void texts_release(struct texts *texts)
 {
-	for (size_t i = 0; i < texts->chain_count; i++) {
-		for (struct texts_one *one = texts->chains[i], *next; one; one = next) {
-			next = one->next;
-			free(one);
-		}
-	}
-	free(texts->chains);
+	for (size_t i = 0; i < texts->count; i++)
+		free(texts->all[i]);
+	free(texts->all);
+	free(texts->slots.all);
 	*texts = (struct texts){ 0 };
 }

@@ -3,13 +3,16 @@
 #ifndef BASE_TEXTS_H
 #define BASE_TEXTS_H
 
+#include "base/slots.h"
+
 #include <stddef.h>
 
 /* Zeroed: empty. */
 struct texts {
-	struct texts_one **chains; /* by hash */
-	size_t chain_count;
-	size_t count, most; /* most: how many it may have; 0: any number */
+	struct slots slots;
+	char **all;
+	size_t count, room;
+	size_t most; /* how many there may be; 0: any number */
 };
 
 /*
