@@ -150,7 +150,9 @@ static uint64_t encoded_of(struct cursor *cursor, uint8_t encoding)
 
 /* ---- which function ---- */
 
-static int search(const struct cfi_reader *reader, uint64_t header, uint64_t pc, uint64_t *entry)
+/* The table's last entry that begins at `pc` or before: where, and where its record is. 0 or -1. */
+static int search(const struct cfi_reader *reader, uint64_t header, uint64_t pc, uint64_t *start,
+		  uint64_t *entry)
 {
 	struct {
 		uint8_t version, frame, count, table;
@@ -172,6 +174,7 @@ static int search(const struct cfi_reader *reader, uint64_t header, uint64_t pc,
 				 pair, sizeof(pair)))
 			return -1;
 		if (header + (uint64_t)(int64_t)pair[0] <= pc) {
+			*start = header + (uint64_t)(int64_t)pair[0];
 			*entry = header + (uint64_t)(int64_t)pair[1];
 			low = middle + 1;
 		} else {
@@ -179,6 +182,13 @@ static int search(const struct cfi_reader *reader, uint64_t header, uint64_t pc,
 		}
 	}
 	return *entry ? 0 : -1;
+}
+
+int cfi_start(const struct cfi_reader *reader, uint64_t header, uint64_t pc, uint64_t *start)
+{
+	uint64_t entry;
+
+	return search(reader, header, pc, start, &entry);
 }
 
 /* A record's bytes behind its length. */
@@ -240,10 +250,10 @@ int cfi_find(const struct cfi_reader *reader, uint64_t header, uint64_t pc,
 	     struct cfi_function *function)
 {
 	struct cursor cursor = { .reader = reader }, common = { .reader = reader };
-	uint64_t entry, back, at;
+	uint64_t start, entry, back, at;
 
 	*function = (struct cfi_function){ 0 };
-	if (search(reader, header, pc, &entry) || record_of(&cursor, entry))
+	if (search(reader, header, pc, &start, &entry) || record_of(&cursor, entry))
 		return -1;
 	at = cursor.at;
 	back = fixed_of(&cursor, 4);

@@ -69,6 +69,9 @@ struct cfi_row {
 int cfi_find(const struct cfi_reader *reader, uint64_t header, uint64_t pc,
 	     struct cfi_function *function);
 
+/* Where the table's last function up to `pc` begins, however long it is. 0 or -1, likewise. */
+int cfi_start(const struct cfi_reader *reader, uint64_t header, uint64_t pc, uint64_t *start);
+
 /*
  * The rules in force when the instruction at `pc` is about to run. 0 or -1. *until, which may be
  * NULL: they hold below that address.

@@ -3,6 +3,7 @@
 
 #include "arch/access_decode.h"
 #include "arch/insn.h"
+#include "base/cfi.h"
 #include "inside/marker/careful.h"
 
 #define SWEEP_MAX (128u << 10) /* some ms */
@@ -12,12 +13,6 @@
 #define LENGTH 0x0fu
 #define IS_START 0x80u
 #define PAGE_BYTES 4096u
-
-/* The header's encodings, as the linkers write it (LSB 5.0, 10.6.2; DWARF's DW_EH_PE_*). */
-#define HDR_VERSION 1
-#define HDR_COUNT_UDATA4 0x03
-#define HDR_TABLE_DATAREL_SDATA4 0x3b
-#define HDR_FIRST_BYTES 12
 
 struct code {
 	uintptr_t start, end, table;
@@ -126,38 +121,21 @@ uint32_t boundary_epoch(void)
 
 /* ---- where a function begins ---- */
 
-/* The last entry of the table that begins before `end`: 0, and *start; -1. */
+static int table_read(void *data, uint64_t address, void *to, size_t bytes)
+{
+	(void)data;
+	return careful_read(to, address, bytes);
+}
+
+/* The last function of the table that begins before `end`: 0, and *start; -1. */
 static int function_of(const struct code *code, uintptr_t end, uintptr_t *start)
 {
-	struct {
-		uint8_t version, frame, count, table;
-		int32_t frame_at;
-		uint32_t entries;
-	} head = { 0 };
-	uint32_t low = 0, high;
+	static const struct cfi_reader reader = { .read = table_read };
 
-	if (!code->table || careful_read(&head, code->table, HDR_FIRST_BYTES) ||
-	    head.version != HDR_VERSION || head.count != HDR_COUNT_UDATA4 ||
-	    head.table != HDR_TABLE_DATAREL_SDATA4)
-		return -1;
-	*start = 0;
-	for (high = head.entries; low < high;) {
-		uint32_t middle = low + (high - low) / 2;
-		uintptr_t begins;
-		int32_t distance = 0;
-
-		if (careful_read(&distance, code->table + HDR_FIRST_BYTES + (uintptr_t)middle * 8,
-				 sizeof distance))
-			return -1;
-		begins = code->table + (uintptr_t)(int64_t)distance;
-		if (begins < end) {
-			*start = begins;
-			low = middle + 1;
-		} else {
-			high = middle;
-		}
-	}
-	return *start >= code->start && *start < end && end - *start <= SWEEP_MAX ? 0 : -1;
+	return cfi_start(&reader, code->table, end - 1, start) || *start < code->start ||
+			       end - *start > SWEEP_MAX
+		       ? -1
+		       : 0;
 }
 
 static int code_read(void *data, void *to, uint64_t from, size_t bytes)
