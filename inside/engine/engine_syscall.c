@@ -512,6 +512,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_unshare:
 	case SYS_setns:
 		return apart(thread);
+	case SYS_io_setup:
 	case SYS_io_uring_setup:
 		return ring(thread);
 	case SYS_rseq:

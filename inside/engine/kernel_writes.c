@@ -11,7 +11,6 @@
 #include <asm/ioctl.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/aio_abi.h>
 #include <linux/futex.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
@@ -24,8 +23,6 @@
 #define TOP (UINT64_C(1) << 56) /* of user space, with five levels */
 #define VECTORS_MAX 1024u	/* UIO_MAXIOV */
 #define ROBUST_MAX 2048u	/* ROBUST_LIST_LIMIT of the kernel */
-#define IOCBS_MAX 65536u
-#define TRANSFER_MAX 0x7ffff000u /* MAX_RW_COUNT of the kernel: of more it writes so much */
 #define WORDS_MAX 32u
 /* so much of what a word points to, or of what follows a structure, may be written */
 #define REACH_BYTES (UINT64_C(1) << 20)
@@ -165,7 +162,6 @@ static const struct written calls[CALLS][WRITTEN_MAX] = {
 	[SYS_sched_getaffinity] = { BUFFER(2, 1) },
 	[SYS_io_setup] = { AT(1, 8) },
 	[SYS_io_getevents] = { EACH(3, 2, 32) },
-	[SYS_io_submit] = { BEHIND },
 	[SYS_io_cancel] = { AT(2, 32) },
 	[SYS_getdents64] = { BUFFER(1, 2) },
 	[SYS_set_tid_address] = { BEHIND },
@@ -359,14 +355,13 @@ static void reach_length(struct thread *thread, uint64_t at, uint64_t length_at)
 
 /* ---- what is written later ---- */
 
-static void expose(uint64_t start, uint64_t bytes)
+/* A word of four bytes. */
+static void expose(uint64_t at)
 {
-	if (!start || !bytes || !ranges_are_writable())
+	if (!at || !ranges_are_writable())
 		return;
-	if (bytes > TRANSFER_MAX)
-		bytes = TRANSFER_MAX;
 	lock_take(&dispatch_lock);
-	pages_expose(start, bytes);
+	pages_expose(at, 4);
 	lock_give(&dispatch_lock);
 }
 
@@ -374,32 +369,7 @@ static void expose(uint64_t start, uint64_t bytes)
 static void expose_number(uint64_t flags, uint64_t at)
 {
 	if (flags & (CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID))
-		expose(at, 4);
-}
-
-static void expose_block(uint64_t at)
-{
-	struct iovec vector;
-	struct iocb block;
-
-	if (copy(&block, at, sizeof(block)))
-		return;
-	if (block.aio_lio_opcode == IOCB_CMD_PREAD)
-		expose(block.aio_buf, block.aio_nbytes);
-	for (uint64_t i = 0;
-	     block.aio_lio_opcode == IOCB_CMD_PREADV && i < block.aio_nbytes && i < VECTORS_MAX &&
-	     !copy(&vector, (block.aio_buf + i * sizeof(vector)), sizeof(vector));
-	     i++)
-		expose((uint64_t)vector.iov_base, vector.iov_len);
-}
-
-static void expose_blocks(uint64_t count, uint64_t blocks)
-{
-	uint64_t at;
-
-	for (uint64_t i = 0;
-	     i < count && i < IOCBS_MAX && !copy(&at, (blocks + i * sizeof(at)), sizeof(at)); i++)
-		expose_block(at);
+		expose(at);
 }
 
 /* The locks that it holds are marked. */
@@ -411,10 +381,10 @@ static void expose_locks(void)
 	if (!ranges_are_writable() || sys_call3(SYS_get_robust_list, 0, (long)&at, (long)&bytes) ||
 	    !at || copy(&head, at, sizeof(head)))
 		return;
-	expose(((uint64_t)head.list_op_pending & ~1ul) + (uint64_t)head.futex_offset, 4);
+	expose(((uint64_t)head.list_op_pending & ~1ul) + (uint64_t)head.futex_offset);
 	entry = (uint64_t)head.list.next;
 	for (uint32_t i = 0; i < ROBUST_MAX && (entry & ~1ul) != at; i++) {
-		expose((entry & ~1ul) + (uint64_t)head.futex_offset, 4);
+		expose((entry & ~1ul) + (uint64_t)head.futex_offset);
 		if (copy(&entry, (entry & ~1ul), sizeof(entry)))
 			return;
 	}
@@ -433,10 +403,7 @@ static void expose_later(const struct thread *thread)
 			expose_number(args.flags, args.child_tid);
 		return;
 	case SYS_set_tid_address:
-		expose(argument(thread, 0), 4);
-		return;
-	case SYS_io_submit:
-		expose_blocks(argument(thread, 1), argument(thread, 2));
+		expose(argument(thread, 0));
 		return;
 	case SYS_exit:
 		expose_locks();
@@ -576,5 +543,5 @@ void kernel_writes_take(struct thread *thread)
 	if (thread->call_next)
 		find(thread);
 	if (ranges_are_writable() && !sys_call3(SYS_prctl, PR_GET_TID_ADDRESS, (long)&at, 0))
-		expose(at, 4);
+		expose(at);
 }
