@@ -237,25 +237,20 @@ static int serve_seen(struct session *session)
 	return 0;
 }
 
-static pid_t peer_of(const struct session *session)
-{
-	struct ucred peer;
-
-	return socketdir_peer(session->fd, &peer) ? 0 : peer.pid;
-}
-
 /* The first watch of a session carries the table. The agent reports the table before it answers. */
 static int watch(struct session *session, const struct wm_message *message, const char *body)
 {
 	struct control_watch_table table = { .bytes = sizeof(struct watch_table),
 					     .kept_at = (uint64_t)(uintptr_t)take_keep };
 	struct control_watch about;
+	struct ucred peer;
+	pid_t tool = socketdir_peer(session->fd, &peer) ? 0 : peer.pid;
 	int error, fd;
 
 	memcpy(&about, body, sizeof about);
 	detours_allow();
 	error = watch_add(session_lane(session), &about, body + sizeof about,
-			  message->bytes - sizeof about, peer_of(session), &fd);
+			  message->bytes - sizeof about, tool, &fd);
 	if (fd < 0)
 		return error;
 	if (message_send(session->fd, CONTROL_WATCH_TABLE, message->serial, &table, sizeof table,

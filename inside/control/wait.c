@@ -27,11 +27,6 @@ static uint64_t read_ns(const uint64_t *ns)
 	return __atomic_load_n(ns, __ATOMIC_RELAXED);
 }
 
-static void write_ns(uint64_t *ns, uint64_t value)
-{
-	__atomic_store_n(ns, value, __ATOMIC_RELAXED);
-}
-
 static uint64_t end_ns(uint64_t begin_ns, unsigned int usual_ms, uint64_t renewed_ns,
 		       uint64_t most_ns)
 {
@@ -49,7 +44,7 @@ void wait_renew(unsigned int ms)
 		ms = CONTROL_WAIT_MAX_MS;
 	more_ns = lock_now_ns() + ms * MS_NS;
 	if (more_ns > read_ns(&renewed_until_ns))
-		write_ns(&renewed_until_ns, more_ns);
+		__atomic_store_n(&renewed_until_ns, more_ns, __ATOMIC_RELAXED);
 }
 
 void wait_tool(const char *path)

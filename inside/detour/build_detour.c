@@ -135,11 +135,6 @@ static int check_head(const struct control_detour *record)
 	return check_returns(record);
 }
 
-static size_t fixup_bytes(const struct detour_fixup *fixup)
-{
-	return fixup->kind == FIXUP_REL32 ? 4 : 8;
-}
-
 static int check_parts(const struct control_detour *record, const struct detour_fixup *fixups)
 {
 	static const uint8_t link[] = DETOUR_LINK;
@@ -157,7 +152,7 @@ static int check_parts(const struct control_detour *record, const struct detour_
 				fixup->kind == FIXUP_RETURN_ENTER;
 
 		if (fixup->kind < FIXUP_REL32 || fixup->kind > FIXUP_RETURN_ENTER ||
-		    fixup->offset + fixup_bytes(fixup) > record->code_bytes ||
+		    fixup->offset + (fixup->kind == FIXUP_REL32 ? 4u : 8u) > record->code_bytes ||
 		    (is_return && !(record->flags & DETOUR_RETURN)))
 			return -WM_E_PROTOCOL;
 	}

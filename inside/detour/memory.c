@@ -104,13 +104,6 @@ static void consider_gap(const struct gap *gap, void *data)
 		search->best = at;
 }
 
-static int find_gap(struct search *search)
-{
-	int error = gaps_find(consider_gap, search);
-
-	return error < 0 ? error : search->best ? 0 : -WM_E_DETOUR_REACH;
-}
-
 static int add_region(struct search *search)
 {
 	int tries = 0, error;
@@ -120,9 +113,9 @@ static int add_region(struct search *search)
 		return -WM_E_DETOUR_MEMORY;
 	do {
 		search->best = 0;
-		error = find_gap(search);
-		if (error)
-			return error;
+		error = gaps_find(consider_gap, search);
+		if (error < 0 || !search->best)
+			return error < 0 ? error : -WM_E_DETOUR_REACH;
 		start = kernel_map((void *)search->best, REGION_BYTES, PROT_READ | PROT_EXEC,
 				   MAP_FIXED_NOREPLACE | MAP_NORESERVE);
 		/* EEXIST: another thread mapped there meanwhile */

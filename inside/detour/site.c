@@ -159,17 +159,15 @@ void site_list_free(struct list *list)
 	heap_free(list->sites, list->bytes);
 }
 
-static int may_be_done(int error)
-{
-	return !error || error == -WM_E_DETOUR_BUSY;
-}
-
 static size_t undone(const struct list *list)
 {
 	size_t left = 0;
 
-	for (size_t i = 0; i < list->count; i++)
-		left += !list->sites[i].is_done && may_be_done(list->sites[i].error);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct janitor_site *site = &list->sites[i];
+
+		left += !site->is_done && (!site->error || site->error == -WM_E_DETOUR_BUSY);
+	}
 	return left;
 }
 

@@ -99,13 +99,6 @@ static int open_memory(void)
 	return ranges_read();
 }
 
-static int open_thread(struct thread *thread)
-{
-	int err = signal_open(thread);
-
-	return err ? err : thread_words_open(thread);
-}
-
 /* Run natively, as a program begins: the engine is nowhere but in memory. */
 static void refuse(const struct engine_regs *regs) __attribute__((noreturn));
 
@@ -160,7 +153,9 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	thread->regs = boot.regs;
 	thread_first(1);
 	leave_enlist(thread);
-	err = open_thread(thread);
+	err = signal_open(thread);
+	if (!err)
+		err = thread_words_open(thread);
 	head->error = err;
 	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
 	DEBUG_TRACE("engine/start", "the program begins at %x: error %d", thread->regs.rip, err);

@@ -45,12 +45,6 @@ static struct edge *edge_of(uint64_t from)
 	return &edges[from * UINT64_C(0x9e3779b97f4a7c15) >> 48];
 }
 
-/* A vote from there comes soon. */
-static void edges_prefetch(uint64_t from)
-{
-	__builtin_prefetch(edge_of(from));
-}
-
 void profile_vote(uint64_t from, uint64_t to)
 {
 	struct edge *edge = edge_of(from);
@@ -147,7 +141,7 @@ static void paths_find(struct path *paths, const uint32_t *words, uint32_t count
 			__builtin_prefetch(paths[i].trace->starts);
 	for (uint32_t i = 0; i < count; i++)
 		for (uint32_t k = 0; paths[i].trace && k < paths[i].exit->blocks; k++)
-			edges_prefetch(paths[i].trace->starts[k]);
+			__builtin_prefetch(edge_of(paths[i].trace->starts[k]));
 }
 
 /* What the reader makes of a word, too. */
