@@ -4,6 +4,7 @@
 
 #include "abi/release.h"
 #include "abi/site.h"
+#include "base/notes.h"
 #include "base/site_table.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -14,60 +15,21 @@
 #define SITES_AT_ONCE 256
 #define SEEK_BYTES 65536
 
-struct note {
-	uint32_t type;
-	const char *owner;
-	uint32_t owner_bytes;
-	const uint8_t *body;
-	uint32_t body_bytes;
-	uint64_t body_at; /* its address */
-};
-
-typedef int note_fn(const struct note *note, void *data);
+/* `address`: of the note's body. */
+typedef int note_fn(const struct note *note, uint64_t address, void *data);
 
 static uint64_t round_up(uint64_t value, uint64_t to)
 {
 	return (value + to - 1) / to * to;
 }
 
-/* Walk the notes in a segment's bytes; padded to 4, or to 8 where the segment is aligned so. */
-static int notes_walk(const Elf64_Phdr *segment, const uint8_t *bytes, note_fn *fn, void *data)
-{
-	uint64_t pad = segment->p_align == 8 ? 8 : 4, at = 0;
-
-	while (segment->p_filesz - at >= sizeof(Elf64_Nhdr)) {
-		Elf64_Nhdr head;
-		struct note note;
-		uint64_t body;
-		int err;
-
-		memcpy(&head, bytes + at, sizeof(head));
-		body = round_up(at + sizeof(head) + head.n_namesz, pad);
-		if (body > segment->p_filesz || head.n_descsz > segment->p_filesz - body)
-			return 0; /* cut off; everything before was good */
-		note = (struct note){
-			.type = head.n_type,
-			.owner = (const char *)bytes + at + sizeof(head),
-			.owner_bytes = head.n_namesz,
-			.body = bytes + body,
-			.body_bytes = head.n_descsz,
-			.body_at = segment->p_vaddr + body,
-		};
-		err = fn(&note, data);
-		if (err)
-			return err;
-		at = round_up(body + head.n_descsz, pad);
-		if (at > segment->p_filesz)
-			break;
-	}
-	return 0;
-}
-
 static int notes_each(const struct elf *elf, note_fn *fn, void *data)
 {
 	for (size_t i = 0; i < elf->segment_count; i++) {
 		const Elf64_Phdr *segment = &elf->segments[i];
+		struct note note;
 		uint8_t *bytes;
+		size_t at = 0;
 		int err;
 
 		if (segment->p_type != PT_NOTE || !segment->p_filesz ||
@@ -77,19 +39,14 @@ static int notes_each(const struct elf *elf, note_fn *fn, void *data)
 		if (!bytes)
 			return -ENOMEM;
 		err = elf_read(elf, segment->p_vaddr, bytes, segment->p_filesz);
-		if (!err)
-			err = notes_walk(segment, bytes, fn, data);
+		while (!err &&
+		       notes_next(bytes, segment->p_filesz, notes_padding(segment), &at, &note))
+			err = fn(&note, segment->p_vaddr + (uint64_t)(note.body - bytes), data);
 		free(bytes);
 		if (err)
 			return err;
 	}
 	return 0;
-}
-
-static bool note_is(const struct note *note, const char *owner, uint32_t type)
-{
-	return note->type == type && note->owner_bytes == strlen(owner) + 1 &&
-	       !memcmp(note->owner, owner, note->owner_bytes);
 }
 
 struct wanted {
@@ -100,11 +57,12 @@ struct wanted {
 	int bytes;
 };
 
-static int wanted_take(const struct note *note, void *data)
+static int wanted_take(const struct note *note, uint64_t address, void *data)
 {
 	struct wanted *wanted = data;
 
-	if (!note_is(note, wanted->owner, wanted->type) || !note->body_bytes)
+	(void)address;
+	if (!notes_is(note, wanted->owner, wanted->type) || !note->body_bytes)
 		return 0;
 	wanted->bytes = (int)(note->body_bytes < wanted->room ? note->body_bytes : wanted->room);
 	memcpy(wanted->body, note->body, (size_t)wanted->bytes);
@@ -265,17 +223,17 @@ static int table_walk(const struct elf *elf, struct sites *sites)
 	return 0;
 }
 
-static int sites_take(const struct note *note, void *data)
+static int sites_take(const struct note *note, uint64_t address, void *data)
 {
 	struct sites *sites = data;
 	struct wm_site_note bounds;
 	struct site_table table;
 	uint64_t start;
 
-	if (!note_is(note, SITE_NOTE_OWNER, SITE_NOTE_TYPE) || note->body_bytes < sizeof(bounds))
+	if (!notes_is(note, SITE_NOTE_OWNER, SITE_NOTE_TYPE) || note->body_bytes < sizeof(bounds))
 		return 0;
 	memcpy(&bounds, note->body, sizeof(bounds));
-	start = note->body_at + (uint64_t)(int64_t)bounds.sites_start;
+	start = address + (uint64_t)(int64_t)bounds.sites_start;
 	table = site_table_of(&bounds);
 	if (sites->has_note)
 		return start == sites->start && table.bytes == sites->table.bytes

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/kernel_image.h"
 
+#include "base/notes.h"
 #include "base/regular_file.h"
 
-#include <elf.h>
 #include <limits.h>
 #include <string.h>
 
@@ -35,40 +35,23 @@ uint64_t kernel_image_start(const char *root)
 	return found;
 }
 
-/* Notes as ELF has them: sizes and type, name, content, each padded to four bytes. */
-static size_t build_id_find(const uint8_t *notes, size_t count, uint8_t *id)
-{
-	size_t at = 0;
-
-	while (at + sizeof(Elf64_Nhdr) <= count) {
-		Elf64_Nhdr note;
-		size_t name = at + sizeof(note), content;
-
-		memcpy(&note, notes + at, sizeof(note));
-		if (note.n_namesz > count || note.n_descsz > count)
-			return 0;
-		content = name + (note.n_namesz + 3u) / 4 * 4;
-		at = content + (note.n_descsz + 3u) / 4 * 4;
-		if (at > count)
-			return 0;
-		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
-		    memcmp(notes + name, "GNU", 4) != 0 || note.n_descsz > KERNEL_IMAGE_ID_BYTES)
-			continue;
-		memcpy(id, notes + content, note.n_descsz);
-		return note.n_descsz;
-	}
-	return 0;
-}
-
 size_t kernel_image_build_id(const char *root, uint8_t *id)
 {
 	FILE *file = kernel_image_file(root, "/sys/kernel/notes");
 	uint8_t notes[NOTES_BYTES];
-	size_t count = file ? fread(notes, 1, sizeof(notes), file) : 0;
+	size_t count = file ? fread(notes, 1, sizeof(notes), file) : 0, at = 0;
+	struct note note;
 
 	if (file)
 		fclose(file);
-	return build_id_find(notes, count, id);
+	while (notes_next(notes, count, 4, &at, &note)) {
+		if (!notes_is(&note, "GNU", NT_GNU_BUILD_ID) ||
+		    note.body_bytes > KERNEL_IMAGE_ID_BYTES)
+			continue;
+		memcpy(id, note.body, note.body_bytes);
+		return note.body_bytes;
+	}
+	return 0;
 }
 
 int kernel_image_modules(const char *root,

@@ -2,6 +2,7 @@
 #include "inside/marker/module.h"
 
 #include "abi/site.h"
+#include "base/notes.h"
 #include "base/site_table.h"
 #include "inside/marker/rule.h"
 #include "inside/patch/sort.h"
@@ -425,31 +426,31 @@ static int read_phdrs(const struct text *text, struct module_place *place, Elf64
 	return text_read(text, place->phdrs, phdrs, place->phdr_count * sizeof *phdrs);
 }
 
-static void note_found(struct module *module, const Elf64_Nhdr *note, const char *name,
-		       uintptr_t at, const unsigned char *desc, struct table_place *table)
+/* `at`: of the note's body. */
+static void note_found(struct module *module, const struct note *note, uintptr_t at,
+		       struct table_place *table)
 {
-	if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4)) {
-		module->build_id_bytes = (uint8_t)(note->n_descsz < sizeof module->build_id
-							   ? note->n_descsz
+	if (notes_is(note, "GNU", NT_GNU_BUILD_ID)) {
+		module->build_id_bytes = (uint8_t)(note->body_bytes < sizeof module->build_id
+							   ? note->body_bytes
 							   : sizeof module->build_id);
-		memcpy(module->build_id, desc, module->build_id_bytes);
+		memcpy(module->build_id, note->body, module->build_id_bytes);
 		module->build_id_at = at;
 	}
-	if (note->n_type == SITE_NOTE_TYPE && note->n_namesz == sizeof SITE_NOTE_OWNER &&
-	    !memcmp(name, SITE_NOTE_OWNER, sizeof SITE_NOTE_OWNER) &&
-	    note->n_descsz == sizeof(struct wm_site_note) && !table->note) {
+	if (notes_is(note, SITE_NOTE_OWNER, SITE_NOTE_TYPE) &&
+	    note->body_bytes == sizeof(struct wm_site_note) && !table->note) {
 		table->note = at; /* a module may hold several equal notes: the first serves */
-		memcpy(&table->bounds, desc, sizeof table->bounds);
+		memcpy(&table->bounds, note->body, sizeof table->bounds);
 	}
 }
 
-/* Notes are aligned to 4 bytes, or to 8 in a segment that says so (gABI; .note.gnu.property). */
 static int read_notes(struct module *module, const struct text *text, const Elf64_Phdr *phdr,
 		      struct table_place *table)
 {
-	size_t bytes = phdr->p_filesz, align = phdr->p_align == 8 ? 8 : 4, at = 0;
+	size_t bytes = phdr->p_filesz, at = 0;
 	uintptr_t start = module->base + phdr->p_vaddr;
 	unsigned char *notes;
+	struct note note;
 
 	if (bytes > NOTES_BYTES_MAX || bytes < sizeof(Elf64_Nhdr))
 		return 0;
@@ -458,21 +459,8 @@ static int read_notes(struct module *module, const struct text *text, const Elf6
 		return -ENOMEM;
 	if (text_read(text, start, notes, bytes))
 		bytes = 0;
-	while (bytes >= sizeof(Elf64_Nhdr) && at <= bytes - sizeof(Elf64_Nhdr)) {
-		size_t name = at + sizeof(Elf64_Nhdr), desc, end;
-		Elf64_Nhdr note;
-
-		memcpy(&note, notes + at, sizeof note);
-		if (note.n_namesz > bytes - name)
-			break;
-		desc = (name + note.n_namesz + align - 1) & ~(align - 1);
-		if (desc > bytes || note.n_descsz > bytes - desc)
-			break;
-		end = desc + note.n_descsz;
-		note_found(module, &note, (const char *)notes + name, start + desc, notes + desc,
-			   table);
-		at = (end + align - 1) & ~(align - 1);
-	}
+	while (notes_next(notes, bytes, notes_padding(phdr), &at, &note))
+		note_found(module, &note, start + (uintptr_t)(note.body - notes), table);
 	heap_free(notes, phdr->p_filesz);
 	return 0;
 }
