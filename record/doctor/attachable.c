@@ -7,7 +7,7 @@
 #include "record/doctor/doctor.h"
 
 #include "record/perf/instance.h"
-#include "record/session/attach_process.h"
+#include "record/session/session.h"
 #include "record/trail/origin.h"
 #include "record/trail/soft/soft_attach.h"
 #include "target/process/inject.h"
@@ -144,7 +144,7 @@ static int enter_tries(struct subject *subject, int listens)
 	if (!err && target_lacks_threads(target))
 		err = target_thread_limit(target, -WM_E_INJECT, detail_of(subject));
 	if (!err)
-		err = attach_place(target, NULL, agent, dir, detail_of(subject));
+		err = session_attach_place(target, NULL, agent, dir, detail_of(subject));
 	if (err)
 		return err;
 	err = injector_try(target->pid, agent, dir, subject->words, sizeof(subject->words));

@@ -294,7 +294,7 @@ void catalog_sort(struct catalog *catalog)
 		if (name_order(&all[group], marker))
 			group = kept - 1;
 		if (memcmp(marker->types, all[i].types, sizeof(all->types)))
-			marker->hits = CATALOG_HITS_UNKNOWN; /* those are of the first types alone */
+			marker->hits = CATALOG_HITS_UNKNOWN; /* it has those of one list of types */
 		if (memcmp(all[group].types, all[i].types, sizeof(all->types)))
 			marker->types_differ = all[group].types_differ = 1;
 		marker->counts[site->state]++;

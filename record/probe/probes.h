@@ -84,18 +84,10 @@ uint64_t probe_next_set(struct process *process);
  */
 int probe_look(struct wm_session *session, struct process *process);
 
-/* The agent refused a place. 0 or -ENOMEM. */
-int probe_refused(struct wm_session *session, struct process *process,
-		  const struct control_refused *refused, const char *name);
-
 /* The agent refused a marker; `detail` says where its sites are in the source. 0 or -ENOMEM. */
 int probe_refused_marker(struct wm_session *session, struct process *process,
 			 const struct control_refused *refused, const char *name,
 			 const char *detail);
-
-/* Add a refusal to the session's list. Copies it. 0 or -ENOMEM. */
-int probe_refusal_add(struct wm_session *session, const struct probe_refusal *refusal);
-void probe_refusals_release(struct probe_refusals *list);
 
 /* The process or the recording has ended: places that are not armed will never be. */
 void probe_ended(struct wm_session *session, struct process *process);

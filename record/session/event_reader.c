@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/session/event_reader.h"
-
+/*
+ * Hand events to a callback, without a trace folder; also events in pages that are still open.
+ *
+ * The events of a thread come in the order of time. A signal handler's events are in a stream of
+ * their own: a read hands out all events from before it began, and merges the streams of each
+ * thread. (An event that a handler interrupted in its writing comes after the handler's events.)
+ */
+#include "record/drain/watermark.h"
 #include "record/session/adopt.h"
+#include "record/session/life.h"
+#include "record/session/process.h"
+#include "target/process/call.h"
 #include "trace/decode.h"
 
 #include <errno.h>
@@ -130,8 +139,9 @@ static int hand_out(struct wm_session *session, struct held *chain,
 	return result;
 }
 
-int reader_resume(struct wm_session *session,
-		  int (*event)(const struct wm_event *event, void *data), void *data)
+/* First hand out what an earlier read left because its callback ended it. */
+static int reader_resume(struct wm_session *session,
+			 int (*event)(const struct wm_event *event, void *data), void *data)
 {
 	return hand_out(session, session->held, event, data);
 }
@@ -245,8 +255,12 @@ int reader_has_unread(const struct process *process)
 	return drain_unread(process->drain) > (is_recent ? process->unreadable : 0);
 }
 
-int reader_pass(struct wm_session *session, struct process *process,
-		int (*event)(const struct wm_event *event, void *data), void *data)
+/*
+ * Hand out the available events of one process. Returns 0, the callback's result if that was not 0,
+ * or a negative error. Of an invalid page the rest is dropped.
+ */
+static int reader_pass(struct wm_session *session, struct process *process,
+		       int (*event)(const struct wm_event *event, void *data), void *data)
 {
 	enum drain_reach reach = session_reach(session, process);
 	uint32_t clock = drain_clock(process->drain);
@@ -280,4 +294,50 @@ int reader_pass(struct wm_session *session, struct process *process,
 	note_unreadable(process, unread, reader.taken);
 	/* events that could not be read are counted, and end nothing */
 	return err == -WM_E_TRACE_DAMAGED || err > 0 ? 0 : err;
+}
+
+/* With process_events, first read the program that this process replaced. */
+static int read_process(struct wm_session *session, struct process *process,
+			int (*event)(const struct wm_event *event, void *data), void *data)
+{
+	struct process *older = session->options.process_events ? life_older(process) : NULL;
+	int result = older ? read_process(session, older, event, data) : 0, is_last;
+
+	if (!result)
+		result = life_read(session, process, event, data);
+	if (result || !process->drain)
+		return result;
+	is_last = process->state == PROCESS_HUNG_UP && session_reach(session, process) == DRAIN_ALL;
+	result = reader_pass(session, process, event, data);
+	if (!result && is_last) {
+		drain_session_finish(session, process);
+		process->state = PROCESS_OVER; /* HUNG_UP -> OVER */
+		result = life_read(session, process, event, data);
+	}
+	return result;
+}
+
+int wm_session_read(struct wm_session *session,
+		    int (*event)(const struct wm_event *event, void *data), void *data)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	int result = event ? session_call_refused(session) : -EINVAL;
+
+	if (result)
+		return result;
+	if (session->dir)
+		return session_fail(session, -EBUSY, "%s: the session records into a folder",
+				    session->dir);
+	session_step(session, 0);
+	session->reading = 1;
+	result = reader_resume(session, event, data);
+	if (!result)
+		result = life_read_begins(session, event, data);
+	for (struct process *p = session->processes; p && !result; p = p->next)
+		result = read_process(session, p, event, data);
+	session->reading = 0;
+	if (session->watermark)
+		watermark_wind(session->watermark);
+	session_pollable_update(session);
+	return result;
 }

@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -207,7 +208,7 @@ void session_poll(struct wm_session *session, uint64_t wait_ns)
 		drop_stale(session);
 }
 
-/* ---- the descriptor that a caller's event loop polls ---- */
+/* ---- a caller waits ---- */
 
 void session_pollable_update(struct wm_session *session)
 {
@@ -237,4 +238,52 @@ int wm_session_fd(struct wm_session *session)
 		session_pollable_update(session);
 	}
 	return session->pollable->fd;
+}
+
+int wm_session_wait(struct wm_session *session, int timeout_ms)
+{
+	struct session_call call SESSION_CALL = session_call_begin();
+	int got = session_call_refused(session), alive;
+	uint64_t until;
+
+	if (got)
+		return got;
+	until = ticks_monotonic_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000u;
+	do {
+		uint64_t now = ticks_monotonic_ns();
+		int left = timeout_ms <= 0 ? timeout_ms
+			   : now < until   ? (int)((until - now) / 1000000u)
+					   : 0;
+
+		/*
+		 * pause even if events come fast, so that a caller's loop of wait and read costs
+		 * little
+		 */
+		if (left && session_has_unread(session))
+			left = 1;
+		got = session_step(session, session->is_woken ? 0 : left);
+	} while (!got && session_awaited(session) && !session_has_unread(session) &&
+		 !session->is_woken && (timeout_ms < 0 || ticks_monotonic_ns() < until));
+	session->is_woken = 0;
+	alive = session_awaited(session);
+	session->is_end_told = got < 0 || !alive;
+	session_pollable_update(session);
+	if (got < 0 && !session->is_explained)
+		return session_fail(session, got, "%s", session->dir ? session->dir : "");
+	return got < 0 ? got : alive;
+}
+
+int wm_session_wake(struct wm_session *session)
+{
+	uint64_t one = 1;
+	int before = errno;
+
+	if (!session)
+		return -EINVAL;
+	if (session->owner != getpid())
+		return -ECHILD;
+	/* not write(), a cancellation point; if the counter is full, the poll returns anyway */
+	syscall(SYS_write, session->wake, &one, sizeof(one));
+	errno = before;
+	return 0;
 }

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The internals of a session, for its parts. The public API is in session_open.c, session_start.c,
- * session_read.c, session_stop.c, join.c and others. event_loop.c does the periodic work,
+ * session_stop.c, join.c and others. event_loop.c does the periodic work,
  * messages.c handles the messages of one process's agent.
  */
 #ifndef RECORD_SESSION_SESSION_H
 #define RECORD_SESSION_SESSION_H
 
 #include "base/detail.h"
+#include "base/socketdir.h"
 #include "record/drain/drain.h"
 #include "target/process/ticks.h"
 #include "target/process/tool_socket.h"
 #include "trace/number.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <waymark/session.h>
@@ -28,6 +30,7 @@ struct pollfd;
 struct probes;
 struct process;
 struct spec_list;
+struct target;
 struct trace_writer;
 struct unrecorded_list;
 struct watched_list;
@@ -142,8 +145,8 @@ int session_step(struct wm_session *session, int timeout_ms);
 
 /*
  * Step until the process has answered all its requests. Returns 0; the first error that it
- * answered; -WM_E_AGENT_SILENT if no answer came for timeout_ms, or its agent slept for a second; or
- * -WM_E_GONE.
+ * answered; -WM_E_AGENT_SILENT if no answer came for timeout_ms, or its agent slept for a second;
+ * or -WM_E_GONE.
  */
 int session_wait(struct wm_session *session, struct process *process, int timeout_ms);
 
@@ -211,11 +214,13 @@ int session_awaited(const struct wm_session *session);
  */
 int session_running(const struct wm_session *session);
 
-/* Connect to a running process's agent; load one if necessary. *uid gets the process's user. */
-int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid);
-
-/* The socket where processes of a user can connect; made at the first call. */
-int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener);
+/*
+ * The file that is `named`, NULL: Waymark's own, and the folder, as the process names them. The
+ * folder is made where it is not there; so is, for a process in another mount namespace that has
+ * no such file, a copy of the file in it. 0, or an error with words about it.
+ */
+int session_attach_place(const struct target *target, const char *named, char agent[PATH_MAX],
+			 char dir[SOCKETDIR_BYTES], struct detail detail);
 
 /*
  * Have a process arm; disarm and be quiet; run, if it was launched and waits. In a strict session
@@ -233,6 +238,15 @@ int session_is_final(const struct wm_session *session, struct process *process);
 
 /* What a live reader may take of the store: DRAIN_ALL if no thread writes to it any more. */
 enum drain_reach session_reach(const struct wm_session *session, struct process *process);
+
+/*
+ * Whether a read may find events of the process to hand out. Events that the last one could not
+ * hand out do not count for 100 ms.
+ */
+int reader_has_unread(const struct process *process);
+
+/* Drop what a read left because its callback ended it. */
+void reader_drop(struct wm_session *session);
 
 /* Whether wm_session_read() would hand out an event. */
 int session_has_unread(const struct wm_session *session);

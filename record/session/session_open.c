@@ -3,7 +3,6 @@
 #include "base/notify.h"
 #include "record/drain/watermark.h"
 #include "record/probe/probes.h"
-#include "record/session/event_reader.h"
 #include "record/session/patience.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"

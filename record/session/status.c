@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which processes of a session are alive, and its counts. */
-#include "record/session/event_reader.h"
 #include "record/session/life.h"
 #include "record/session/process.h"
 #include "record/session/session.h"
