@@ -101,6 +101,8 @@ static int complete(char **words, int count)
 	const struct command *command = count > 1 ? find(words[0]) : NULL;
 	const char *word = count ? words[count - 1] : "";
 
+	if (command && command->run == cmd_version)
+		return CLI_FINE;
 	if (command && command->run != cmd_help)
 		return complete_word(command->run, words, count);
 	for (size_t i = 0; i < COMMAND_COUNT && (count < 2 || command); i++)

@@ -61,6 +61,7 @@ completes()
 completes "record report " re
 completes "dump " help du
 completes "--policy " record --pol
+completes "" version ""
 completes "cyclic " record --policy c
 completes "switch sample: " record -e s
 completes "trail/soft,last= " record -e trail/soft,la
