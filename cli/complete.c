@@ -128,10 +128,11 @@ static void offer_spec(const char *word, char **words, int count)
 
 	for (; kind->name; kind++) {
 		snprintf(prefix, sizeof(prefix), "%s%s", kind->name, *kind->form ? ":" : "");
-		if (!word[bytes])
-			offer(word, "", prefix, strlen(prefix));
-		else if (strlen(kind->name) == bytes && !memcmp(kind->name, word, bytes))
+		if (word[bytes] && strlen(kind->name) == bytes && !memcmp(kind->name, word, bytes))
 			break;
+		/* a kind may have two forms */
+		if (!word[bytes] && (kind == spec_kinds || strcmp(kind->name, kind[-1].name) != 0))
+			offer(word, "", prefix, strlen(prefix));
 	}
 	if (kind->name && strchr(word + bytes, '/')) {
 		offer_spec_options(kind, word);

@@ -64,6 +64,7 @@ completes "--policy " record --pol
 completes "" version ""
 completes "cyclic " record --policy c
 completes "switch sample: " record -e s
+completes "watch: " record -e w
 completes "trail/soft,last= " record -e trail/soft,la
 completes "sample:cpu-clock/callchain,precise " top -e sample:cpu-clock/callchain,pr
 completes "func:main/args " record -e func:main/a
