@@ -53,19 +53,16 @@ struct surroundings {
 
 /* ---- files ---- */
 
-static FILE *file_open(const struct origin_machine *machine, const char *path)
+static const char *root_of(const struct origin_machine *machine)
 {
-	char full[PATH_BYTES];
-
-	snprintf(full, sizeof(full), "%s%s", machine && machine->root ? machine->root : "", path);
-	return fopen(full, "re");
+	return machine && machine->root ? machine->root : "";
 }
 
 static long file_number(const struct origin_machine *machine, const char *path)
 {
 	char full[PATH_BYTES];
 
-	snprintf(full, sizeof(full), "%s%s", machine && machine->root ? machine->root : "", path);
+	snprintf(full, sizeof(full), "%s%s", root_of(machine), path);
 	return number_file_read(full, -1);
 }
 
@@ -99,15 +96,16 @@ static int has_word(const char *text, const char *word)
 	return 0;
 }
 
-static void read_cpu(struct surroundings *around)
+/* What lines of a file say; of /proc/cpuinfo those of the first processor, which ends empty. */
+static void read_lines(struct surroundings *around, const char *path)
 {
-	FILE *file = file_open(around->machine, "/proc/cpuinfo");
-	char *line = NULL, text[PATH_BYTES];
+	char full[PATH_BYTES], text[PATH_BYTES], *line = NULL;
 	size_t room = 0;
+	FILE *file;
 
-	around->family = around->model = -1;
-	while (file &&
-	       getline(&line, &room, file) > 1) { /* an empty line ends the first processor */
+	snprintf(full, sizeof(full), "%s%s", root_of(around->machine), path);
+	file = fopen(full, "re");
+	while (file && getline(&line, &room, file) > 1) {
 		if (line_value(line, "vendor_id", text, sizeof(text)))
 			snprintf(around->vendor, sizeof(around->vendor), "%.15s", text);
 		else if (line_value(line, "cpu family", text, sizeof(text)))
@@ -116,27 +114,12 @@ static void read_cpu(struct surroundings *around)
 			around->model = strtol(text, NULL, 10);
 		else if (line_value(line, "flags", text, sizeof(text)))
 			around->is_virtual = has_word(text, "hypervisor");
-	}
-	free(line);
-	if (file)
-		fclose(file);
-}
-
-static void read_self(struct surroundings *around)
-{
-	FILE *file = file_open(around->machine, "/proc/self/status");
-	char *line = NULL, text[64];
-	unsigned long long capabilities;
-	size_t room = 0;
-
-	while (file && getline(&line, &room, file) > 0) {
-		if (line_value(line, "CapEff", text, sizeof(text))) {
-			capabilities = strtoull(text, NULL, 16);
-			around->has_capability = !!(capabilities & (1ull << CAP_SYS_ADMIN_BIT |
-								    1ull << CAP_PERFMON_BIT));
-		} else if (line_value(line, "Seccomp", text, sizeof(text))) {
+		else if (line_value(line, "CapEff", text, sizeof(text)))
+			around->has_capability = !!(
+				strtoull(text, NULL, 16) &
+				(1ull << CAP_SYS_ADMIN_BIT | 1ull << CAP_PERFMON_BIT));
+		else if (line_value(line, "Seccomp", text, sizeof(text)))
 			around->seccomp = strtol(text, NULL, 10);
-		}
 	}
 	free(line);
 	if (file)
@@ -145,11 +128,13 @@ static void read_self(struct surroundings *around)
 
 static void look_around(struct surroundings *around, const struct origin_machine *machine)
 {
-	*around = (struct surroundings){ .machine = machine, .perf = &perf_kernel };
+	*around = (struct surroundings){
+		.machine = machine, .perf = &perf_kernel, .family = -1, .model = -1
+	};
 	if (machine && machine->perf)
 		around->perf = machine->perf;
-	read_cpu(around);
-	read_self(around);
+	read_lines(around, "/proc/cpuinfo");
+	read_lines(around, "/proc/self/status");
 	around->paranoid = file_number(machine, "/proc/sys/kernel/perf_event_paranoid");
 	around->yama = file_number(machine, "/proc/sys/kernel/yama/ptrace_scope");
 }

@@ -209,8 +209,7 @@ static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start
 	return stat_number(at, 22, start_time);
 }
 
-/* Field `want` of /proc/PID/stat; 0 where it can't be read. */
-static uint64_t stat_field(pid_t tid, int want)
+uint64_t target_stat_field(pid_t tid, int want)
 {
 	char path[64], text[2048], *at;
 	uint64_t number;
@@ -224,22 +223,22 @@ static uint64_t stat_field(pid_t tid, int want)
 
 uint64_t target_first_stack(pid_t tid)
 {
-	return stat_field(tid, 28);
+	return target_stat_field(tid, 28);
 }
 
 int target_is_kernels(pid_t tid)
 {
-	return (stat_field(tid, 9) & PF_KTHREAD) != 0;
+	return (target_stat_field(tid, 9) & PF_KTHREAD) != 0;
 }
 
 int target_has_program(pid_t tid)
 {
-	return stat_field(tid, 26) != 0; /* where its code is; the kernel sets that last */
+	return target_stat_field(tid, 26) != 0; /* where its code is; the kernel sets that last */
 }
 
 int target_is_exiting(pid_t tid)
 {
-	return (stat_field(tid, 9) & PF_EXITING) != 0;
+	return (target_stat_field(tid, 9) & PF_EXITING) != 0;
 }
 
 char target_thread_state(pid_t pid, pid_t tid)

@@ -179,6 +179,9 @@ int target_is_exiting(pid_t tid);
  */
 uint64_t target_start_time(pid_t tid);
 
+/* Field `want` of /proc/TID/stat, past the second; 0 where it can't be read. */
+uint64_t target_stat_field(pid_t tid, int want);
+
 /*
  * Where the first thread's stack began, with its arguments. 0: the kernel does not report it, or
  * not to us.

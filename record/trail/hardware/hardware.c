@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The origins that hardware gives: pt and bts (origin.h). The kernel stores for each thread of a
- * process which way it went, and what was stored is drained and woven (pt.h, weave.h) into the sink.
+ * process which way it went; what was stored is drained and woven (pt.h, weave.h) into the sink.
  *
  * The process runs at its own speed, none of our code in it. ptrace(2) holds its threads where one
  * begins, executes another program or ends, so that none is missed.
@@ -53,7 +53,7 @@
 #define RUN_POLL_NS 1000000 /* buffers take much longer to fill */
 #define ATTACH_ROUNDS 20
 #define PAGE 4096u
-/* A thread's buffer; where the kernel has not so much for us, half of it, and so on, down to this. */
+/* A thread's buffer; where the kernel has not so much for us, half of it, and so on to the least. */
 #define BUFFER_BYTES (UINT64_C(4) << 20)
 #define BUFFER_MIN (UINT64_C(16) << 10)
 #define RING_BYTES (16u * PAGE) /* of records; branches are in the AUX area */

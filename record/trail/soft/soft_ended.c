@@ -7,9 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,8 +22,7 @@ struct pidfd_report {
 
 #define PIDFD_GET_REPORT _IOWR(0xff, 11, struct pidfd_report)
 #define PIDFD_REPORT_EXIT (UINT64_C(1) << 3)
-#define STAT_STATUS 52 /* proc_pid_stat(5): exit_code */
-#define STAT_STATE 3
+#define STAT_STATUS 52	       /* proc_pid_stat(5): exit_code */
 #define BY_PIDFD ((idtype_t)3) /* P_PIDFD, which older headers lack */
 #define TRIES 20
 #define TRY_NS 100000
@@ -51,50 +47,16 @@ int ended_is(int fd)
 	return poll(&ready, 1, 0) > 0;
 }
 
-/*
- * Field `number` of a line of /proc/PID/stat; the second, a name in parentheses, may have anything
- * in it.
- */
-static const char *field(const char *line, int number)
-{
-	const char *at = strrchr(line, ')');
-
-	for (int i = 2; at && i < number; i++) {
-		at = strchr(at, ' ');
-		at = at ? at + 1 : NULL;
-	}
-	return at;
-}
-
-static int status_of_zombie(pid_t pid, int *status)
-{
-	const char *state, *code;
-	char path[64], line[1024];
-	size_t got;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return -ENODATA;
-	got = fread(line, 1, sizeof(line) - 1, file);
-	fclose(file);
-	line[got] = '\0';
-	state = field(line, STAT_STATE);
-	code = field(line, STAT_STATUS);
-	if (!state || !code || *state != 'Z')
-		return -ENODATA;
-	*status = atoi(code);
-	return 0;
-}
-
 static int status_now(int fd, pid_t pid, int *status)
 {
 	struct pidfd_report report = { .mask = PIDFD_REPORT_EXIT };
 
-	/* still there afterwards: so it was this one that the number named */
-	if (!status_of_zombie(pid, status) && !syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0))
-		return 0;
+	if (target_thread_state(pid, pid) == 'Z') {
+		*status = (int)target_stat_field(pid, STAT_STATUS);
+		/* still there afterwards: so it was this one that the number named */
+		if (!syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0))
+			return 0;
+	}
 	if (ioctl(fd, PIDFD_GET_REPORT, &report) || !(report.mask & PIDFD_REPORT_EXIT))
 		return -ENODATA;
 	*status = report.exit_code;

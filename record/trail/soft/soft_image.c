@@ -171,8 +171,8 @@ static int imports(Elf *elf)
 }
 
 /*
- * Whether the program that a process has executed imports a sanitizer's runtime, whose shadow memory
- * is at addresses of its own choice; 0 also where its file can't be read.
+ * Whether the program that a process has executed imports a sanitizer's runtime, whose shadow
+ * memory is at addresses of its own choice; 0 also where its file can't be read.
  */
 static int is_sanitized(pid_t pid)
 {

@@ -231,6 +231,20 @@ static int out_begin(struct wire_out *out, const struct wire_head *head)
 	return 0;
 }
 
+/* A text of a message, and what comes before it. */
+static int read_text(const struct wire_head *head, const uint8_t *body, void *before,
+		     size_t before_bytes, char text[WIRE_TEXT_MAX])
+{
+	size_t bytes = head->bytes - before_bytes;
+
+	if (head->bytes < before_bytes || bytes >= WIRE_TEXT_MAX)
+		return -EPROTO;
+	memcpy(before, body, before_bytes);
+	memcpy(text, body + before_bytes, bytes);
+	text[bytes] = '\0';
+	return 0;
+}
+
 static int out_child(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
 	struct trail_sink *to = NULL;
@@ -238,12 +252,9 @@ static int out_child(struct wire_out *out, const struct wire_head *head, const u
 	char exe[WIRE_TEXT_MAX];
 	int err;
 
-	if (!out->on_child || head->process != out->process_count || head->bytes < sizeof(about) ||
-	    head->bytes - sizeof(about) >= sizeof(exe))
+	if (!out->on_child || head->process != out->process_count ||
+	    read_text(head, body, &about, sizeof(about), exe))
 		return -EPROTO;
-	memcpy(&about, body, sizeof(about));
-	memcpy(exe, body + sizeof(about), head->bytes - sizeof(about));
-	exe[head->bytes - sizeof(about)] = '\0';
 	err = process_add(out, NULL, about.pid);
 	if (err || out->error)
 		return err;
@@ -259,16 +270,11 @@ static int out_module(struct wire_out *out, const struct wire_head *head, const 
 {
 	const struct wire_process_out *process = process_of(out, head->process);
 	struct control_module module;
-	size_t bytes = head->bytes;
 	char path[WIRE_TEXT_MAX];
 
-	if (bytes < sizeof(module) || bytes - sizeof(module) >= sizeof(path) ||
-	    head->process >= out->process_count)
-		return -EPROTO;
-	memcpy(&module, body, sizeof(module));
-	memcpy(path, body + sizeof(module), bytes - sizeof(module));
-	path[bytes - sizeof(module)] = '\0';
-	if (module.build_id_bytes > sizeof(module.build_id))
+	if (head->process >= out->process_count ||
+	    read_text(head, body, &module, sizeof(module), path) ||
+	    module.build_id_bytes > sizeof(module.build_id))
 		return -EPROTO;
 	if (out->error || !process)
 		return 0;
@@ -285,12 +291,9 @@ static int out_thread_begin(struct wire_out *out, const struct wire_head *head, 
 	char comm[WIRE_TEXT_MAX];
 	int is_begun;
 
-	if (head->process >= out->process_count || head->bytes < sizeof(about) ||
-	    head->bytes - sizeof(about) >= sizeof(comm) || head->thread != out->thread_count)
+	if (head->process >= out->process_count || head->thread != out->thread_count ||
+	    read_text(head, body, &about, sizeof(about), comm))
 		return -EPROTO;
-	memcpy(&about, body, sizeof(about));
-	memcpy(comm, body + sizeof(about), head->bytes - sizeof(about));
-	comm[head->bytes - sizeof(about)] = '\0';
 	if (array_grow(&out->threads, &out->thread_room, out->thread_count + 1,
 		       sizeof(*out->threads)))
 		return -ENOMEM;
@@ -315,10 +318,8 @@ static int out_thread_name(struct wire_out *out, const struct wire_head *head, c
 	struct trail_sink *to;
 	char comm[WIRE_TEXT_MAX];
 
-	if (head->bytes >= sizeof(comm))
+	if (read_text(head, body, comm, 0, comm))
 		return -EPROTO;
-	memcpy(comm, body, head->bytes);
-	comm[head->bytes] = '\0';
 	if (out->error || !thread->is_begun)
 		return 0;
 	to = out->processes[thread->process].to;
