@@ -575,14 +575,6 @@ static int not_taken(struct wm_session *session, struct live_process *live, int 
 			    words);
 }
 
-static int process_take(struct wm_session *session, struct live_process *live)
-{
-	struct tracing_how how = how_of(session);
-	int err = tracer_attach(&live->tracer, sink_of(live), &how, live->pid, 0);
-
-	return err ? not_taken(session, live, err) : taken(live);
-}
-
 /*
  * Whether arm() has nothing to do: the engine has the process already; or the process is a
  * child that the engine does not have, which counts as unfollowed.
@@ -601,13 +593,17 @@ static int has_come(struct wm_session *session, const struct process *process)
 static int arm(struct wm_session *session, struct process *process)
 {
 	struct live_process *live;
+	struct tracing_how how;
 	int err = ready(session);
 
 	if (err || !live_is_wanted(session) || has_come(session, process))
 		return err;
 	err = process_add(session, process->pid, &live);
-	if (!err)
-		err = process_take(session, live);
+	if (err)
+		return err;
+	how = how_of(session);
+	err = tracer_attach(&live->tracer, sink_of(live), &how, live->pid, 0);
+	err = err ? not_taken(session, live, err) : taken(live);
 	if (!err)
 		live_keep_at(session, process);
 	return err;

@@ -40,9 +40,8 @@ struct natives {
 	uint32_t unfollowed[ENGINE_UNFOLLOWEDS]; /* children that were never recorded */
 };
 
-/* What came of it. Instructions and blocks are of all processes, the rest is of the first. */
+/* What came of it. The first four are of all processes, the rest is of the first. */
 struct tracing_result {
-	uint64_t instructions, blocks;
 	uint64_t words;	      /* of the software engine, which encoded them */
 	uint64_t overwritten; /* blocks in its rings, before them */
 	uint64_t unfollowed;  /* children that should have been recorded, and could not be */

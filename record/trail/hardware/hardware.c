@@ -566,11 +566,9 @@ static void thread_event(struct tracing *hardware, struct hardware_thread *threa
 static void thread_close(struct tracing *hardware, struct hardware_thread *thread)
 {
 	buffers_release(hardware, thread);
-	if (thread->trail) {
-		hardware->result.blocks += thread->weave.blocks;
+	if (thread->trail)
 		failed(hardware, hardware->sink->calls->thread_end(hardware->sink, thread->trail,
 								   ticks_monotonic_ns()));
-	}
 	weave_release(&thread->weave);
 	free(thread->held);
 	free(thread->switches);

@@ -239,7 +239,6 @@ static void note_figures(struct tracing *soft)
 {
 	struct tracing_result *result = &soft->result;
 
-	result->blocks = soft->reader.blocks;
 	result->words = soft->reader.words_put;
 	result->overwritten = soft->reader.overwritten;
 	result->unfollowed = soft->follow.unfollowed;

@@ -144,6 +144,15 @@ const char *sample_sink_text(const struct sample_sink *sink)
 	return text;
 }
 
+size_t sample_sink_blocks(const struct sample_sink *sink)
+{
+	size_t blocks = 0;
+
+	for (size_t i = 0; i < sink->count; i++)
+		blocks += sink->items[i].entry.instructions != 0;
+	return blocks;
+}
+
 int sample_sink_events(const struct sample_sink *sink, enum trail_event kind)
 {
 	int count = 0;

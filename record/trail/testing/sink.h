@@ -33,6 +33,8 @@ void sample_sink_release(struct sample_sink *sink);
 /* All items in words, one a line: "1000+4/3 branch", "gap@1010 1". Valid until the next call. */
 const char *sample_sink_text(const struct sample_sink *sink);
 
+size_t sample_sink_blocks(const struct sample_sink *sink);
+
 /* How many events of that kind. */
 int sample_sink_events(const struct sample_sink *sink, enum trail_event kind);
 

@@ -149,8 +149,6 @@ void step_over(struct step *step)
 	if (*at)
 		*at = step->next;
 	root->followed--;
-	root->result.instructions += result->instructions;
-	root->result.blocks += result->blocks;
 	modules_release(&step->modules);
 	free(step);
 }
@@ -158,10 +156,6 @@ void step_over(struct step *step)
 void step_result(const struct step *step, struct tracing_result *result)
 {
 	*result = step->result;
-	for (const struct step *child = step->children; child; child = child->next) {
-		result->instructions += child->result.instructions;
-		result->blocks += child->result.blocks;
-	}
 }
 
 int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs)

@@ -81,7 +81,6 @@ void step_block_end(struct step *step, struct step_thread *thread)
 	step_failed(step, step->sink->calls->block(step->sink, thread->trail, &thread->cut.entry,
 						   thread->cut.code, ticks_monotonic_ns()));
 	thread->cut.entry = (struct trail_entry){ 0 };
-	step->result.blocks++;
 }
 
 void step_put(struct step *step, struct step_thread *thread, enum trail_event kind, uint64_t at,
@@ -117,7 +116,6 @@ void step_event(struct step *step, struct step_thread *thread, enum trail_event 
 
 static void add_instruction(struct step *step, struct step_thread *thread)
 {
-	step->result.instructions++;
 	if (block_cut_add(&thread->cut, thread->at, thread->code, &thread->insn))
 		step_block_end(step, thread);
 }
