@@ -55,10 +55,12 @@ int gate_pass(int gate, pid_t pid, int options)
 
 	if (ptrace(PTRACE_SEIZE, pid, 0, options) < 0 || send(gate, "", 1, MSG_NOSIGNAL) != 1)
 		return -errno;
-	if (waitpid(pid, &status, __WALL) < 0)
-		return -errno;
-	if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
-		return 0;
+	/* one that is traced stops for any signal that comes meanwhile, also for an ignored one */
+	while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {
+		if (status >> 16 == PTRACE_EVENT_EXEC)
+			return 0;
+		ptrace(PTRACE_CONT, pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+	}
 	if (recv(gate, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
 		err = ECHILD;
 	return -err;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* The tracer is another process: what it starts with, and how it ends. */
 #include "base/testing/await.h"
+#include "record/trail/launch_gate.h"
 #include "record/trail/tracer.h"
 #include "record/trail/testing/sink.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,4 +52,34 @@ Test(tracer, steps_for_one_whose_standard_streams_are_closed)
 	cr_expect_null(sink.wrong, "%s", sink.wrong);
 	cr_expect(sink.is_over);
 	sample_sink_release(&sink);
+}
+
+/* As gate_become(), with a signal that would be ignored if nothing traced it: a window's new size. */
+static void become_late(int gate, const char *path, char *const argv[])
+{
+	pid_t tracer;
+	int err = 0;
+	char byte;
+
+	if (read(gate, &tracer, sizeof(tracer)) == sizeof(tracer) &&
+	    write(gate, &err, sizeof(err)) == sizeof(err) && read(gate, &byte, 1) == 1) {
+		raise(SIGWINCH);
+		execv(path, argv);
+	}
+	_exit(127);
+}
+
+Test(tracer, signal_at_the_gate_does_not_end_the_launch)
+{
+	char *argv[] = { PROGRAM, (char *)"l", NULL };
+	int gate, status;
+	pid_t pid = gate_fork(&gate, become_late, argv[0], argv, NULL);
+
+	cr_assert_gt(pid, 0);
+	cr_expect_eq(gate_await(gate, pid, PTRACE_O_TRACEEXEC), 0);
+	ptrace(PTRACE_DETACH, pid, 0, 0);
+	close(gate);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %#x",
+		  (unsigned int)status);
 }
