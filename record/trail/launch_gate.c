@@ -8,21 +8,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+void gate_execute(int gate, const char *path, char *const argv[])
+{
+	char byte;
+	int err;
+
+	if (read(gate, &byte, 1) == 1)
+		execv(path, argv);
+	err = errno;
+	(void)!send(gate, &err, sizeof(err), MSG_NOSIGNAL);
+	_exit(127);
+}
+
 /* Yama lets only those trace us who are our parents, or whom we name. */
 void gate_become(int gate, const char *path, char *const argv[])
 {
 	pid_t tracer;
 	int err = 0;
-	char byte;
 
 	if (read(gate, &tracer, sizeof(tracer)) != sizeof(tracer))
 		_exit(127);
 	prctl(PR_SET_PTRACER, tracer, 0, 0, 0);
-	if (write(gate, &err, sizeof(err)) == sizeof(err) && read(gate, &byte, 1) == 1)
-		execv(path, argv);
-	err = errno;
-	(void)!send(gate, &err, sizeof(err), MSG_NOSIGNAL);
-	_exit(127);
+	if (write(gate, &err, sizeof(err)) != sizeof(err))
+		_exit(127);
+	gate_execute(gate, path, argv);
 }
 
 pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[],

@@ -13,6 +13,9 @@
 typedef void gate_becomes(int gate, const char *path, char *const argv[]);
 gate_becomes gate_become __attribute__((noreturn));
 
+/* What that ends with: execute the program once the gate is open, or say why it can not be. */
+gate_becomes gate_execute __attribute__((noreturn));
+
 /*
  * Fork that process, with this environment, or ours for NULL: its pid, and in *gate the tracer's
  * end, which the caller closes; or -errno.

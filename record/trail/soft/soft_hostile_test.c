@@ -190,7 +190,7 @@ static void torture(enum engine_policy policy, uint64_t seed)
 			bend_somewhere();
 		soft_reader_take(&reader);
 	}
-	soft_reader_finish(&reader, random_to(2) ? &killed : NULL);
+	soft_reader_end(&reader, random_to(2) ? &killed : NULL);
 	end();
 }
 

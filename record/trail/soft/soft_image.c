@@ -82,7 +82,7 @@ static int version_check(const struct elf *elf)
 	return says.version == ENGINE_VERSION ? 0 : -WM_E_PROTOCOL;
 }
 
-int soft_image_open(struct soft_image *image, const char *path)
+static int image_open(struct soft_image *image, const char *path)
 {
 	struct elf elf;
 	int err;
@@ -127,7 +127,7 @@ int soft_image_find(struct soft_image *image, const char *named, char *detail, s
 	else if (agentpath_find_engine(path))
 		err = -WM_E_NO_ENGINE;
 	if (!err)
-		err = soft_image_open(image, path);
+		err = image_open(image, path);
 	if (!err)
 		return 0;
 	if (err == -ENOENT)

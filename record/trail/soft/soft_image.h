@@ -26,18 +26,12 @@ struct soft_image {
 };
 
 /*
- * 0; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH, -WM_E_PROTOCOL: it is another version's. Close it
- * also after an error.
- */
-int soft_image_open(struct soft_image *image, const char *path);
-void soft_image_close(struct soft_image *image);
-
-/*
- * The same of the file that is `named`, or, NULL, of the one that is found as the agent is
- * (target/process/agentpath.h). 0; -WM_E_NO_ENGINE, -WM_E_PROTOCOL, -WM_E_ENGINE_FILE, -ENOMEM,
- * -EMFILE: detail[bytes] names it.
+ * The file that is `named`, or, NULL, the one that is found as the agent is
+ * (target/process/agentpath.h). 0; -WM_E_NO_ENGINE, -WM_E_PROTOCOL: it is another version's,
+ * -WM_E_ENGINE_FILE, -ENOMEM, -EMFILE: detail[bytes] names it. Close it also after an error.
  */
 int soft_image_find(struct soft_image *image, const char *named, char *detail, size_t bytes);
+void soft_image_close(struct soft_image *image);
 
 /*
  * A random address for it in a process: a hint for mmap(2). *is_far (ENGINE_BOOT_FAR): its program

@@ -86,18 +86,13 @@ void soft_become(int gate, const char *path, char *const argv[])
 {
 	struct answer answer = { 0 };
 	pid_t tracer;
-	char byte;
-	int err;
 
 	answer.error = gate_receive(gate, &tracer, answer.fds);
 	if (!answer.error)
 		prctl(PR_SET_PTRACER, tracer, 0, 0, 0);
-	if (write(gate, &answer, sizeof(answer)) == sizeof(answer) && !answer.error &&
-	    read(gate, &byte, 1) == 1)
-		execv(path, argv);
-	err = errno;
-	(void)!send(gate, &err, sizeof(err), MSG_NOSIGNAL);
-	_exit(127);
+	if (write(gate, &answer, sizeof(answer)) != sizeof(answer) || answer.error)
+		_exit(127);
+	gate_execute(gate, path, argv);
 }
 
 int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,

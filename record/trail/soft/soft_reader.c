@@ -23,7 +23,7 @@
  */
 
 /* At a moment. */
-struct soft_segment {
+struct segment {
 	uint32_t index;
 	uint64_t number, began, ended; /* ticks; ended 0: it is being filled */
 	uint64_t began_blocks;	       /* that the thread had written before */
@@ -59,7 +59,7 @@ static struct engine_segment *segment_of(const struct soft_reader *reader, uint3
 
 /* What it says of itself now. 0: it has nothing, or that. */
 static int segment_look(const struct soft_reader *reader, uint32_t slot, uint32_t index,
-			struct soft_segment *taken)
+			struct segment *taken)
 {
 	const struct engine_segment *segment = segment_of(reader, slot, index);
 	uint64_t most = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
@@ -79,9 +79,9 @@ static int segment_look(const struct soft_reader *reader, uint32_t slot, uint32_
 
 /* The one with the least number of `from` to `to`. 0: none is there. */
 static int segment_next(const struct soft_reader *reader, uint32_t slot, uint64_t from, uint64_t to,
-			struct soft_segment *taken)
+			struct segment *taken)
 {
-	struct soft_segment looked;
+	struct segment looked;
 	int found = 0;
 
 	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++) {
@@ -96,7 +96,7 @@ static int segment_next(const struct soft_reader *reader, uint32_t slot, uint64_
 
 /* The one of that number. 0: it is not there. */
 static int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_t number,
-			struct soft_segment *taken)
+			struct segment *taken)
 {
 	uint32_t segments = reader->channel->sizes.segments;
 
@@ -110,7 +110,7 @@ static int segment_find(const struct soft_reader *reader, uint32_t slot, uint64_
 
 /* It is given back, cleared: so it will be known how far it is filled, should its writer die. */
 static void segment_release(const struct soft_reader *reader, uint32_t slot,
-			    const struct soft_segment *taken)
+			    const struct segment *taken)
 {
 	uint64_t bytes = (taken->words + UINT64_C(1)) * sizeof(uint32_t);
 	uint64_t most = reader->channel->sizes.segment_bytes;
@@ -124,11 +124,11 @@ static void segment_release(const struct soft_reader *reader, uint32_t slot,
 	soft_channel_give_segment(reader->channel, slot, taken->index, taken->number);
 }
 
-static int copy(const struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken,
+static int copy(const struct soft_reader *reader, uint32_t slot, const struct segment *taken,
 		size_t count, uint32_t *to)
 {
 	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
-	struct soft_segment after;
+	struct segment after;
 
 	memcpy(to, words, count * sizeof(*words));
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -142,7 +142,7 @@ static int copy(const struct soft_reader *reader, uint32_t slot, const struct so
  * first.
  */
 static int segment_copy(const struct soft_reader *reader, uint32_t slot,
-			const struct soft_segment *taken)
+			const struct segment *taken)
 {
 	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words), count = taken->words;
@@ -184,7 +184,7 @@ static size_t written_now(const uint32_t *words, size_t room)
  * -EAGAIN: it changed meanwhile.
  */
 static int segment_copy_now(const struct soft_reader *reader, uint32_t slot,
-			    const struct soft_segment *taken, uint32_t *to)
+			    const struct segment *taken, uint32_t *to)
 {
 	size_t count = taken->words;
 
@@ -215,7 +215,7 @@ static uint64_t segment_blocks_of(const struct soft_reader *reader, const uint32
 
 /* The same of a segment, from that word on. */
 static uint64_t segment_blocks(const struct soft_reader *reader, uint32_t slot,
-			       const struct soft_segment *taken, size_t from)
+			       const struct segment *taken, size_t from)
 {
 	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(*words);
@@ -522,7 +522,7 @@ static int reader_is_drained(const struct soft_reader *reader)
 }
 
 /* Take the rest of a complete segment. */
-static void put_whole(struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken)
+static void put_whole(struct soft_reader *reader, uint32_t slot, const struct segment *taken)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint32_t from = thread->part < taken->words ? thread->part : taken->words;
@@ -591,7 +591,7 @@ static void end(struct soft_reader *reader, uint32_t number)
 static int reader_drain(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
-	struct soft_segment taken;
+	struct segment taken;
 	int had = 0;
 
 	/* a round at most: others wait too */
@@ -622,7 +622,7 @@ static int reader_drain(struct soft_reader *reader, uint32_t slot)
 static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first, uint64_t newest)
 {
 	struct soft_thread *thread = &reader->threads[slot];
-	struct soft_segment taken = { .number = first - 1 };
+	struct segment taken = { .number = first - 1 };
 	uint64_t blocks = 0;
 
 	if (!reader->first->newest_blocks || reader_paths(reader) < 0)
@@ -637,8 +637,7 @@ static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first
 }
 
 /* One of the segments from thread->next on. 0, or the first error. */
-static int put_rest(struct soft_reader *reader, uint32_t slot, struct soft_segment *taken,
-		    int is_newest)
+static int put_rest(struct soft_reader *reader, uint32_t slot, struct segment *taken, int is_newest)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	int has = segment_copy(reader, slot, taken), is_gap;
@@ -670,7 +669,7 @@ static void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint64_t newest = 0, segments = 0, first;
-	struct soft_segment taken;
+	struct segment taken;
 	int is_forged = 0;
 
 	/* It need not have used all of them. */
@@ -742,7 +741,7 @@ static void clear(const struct soft_reader *reader, uint32_t number, uint32_t in
 	const struct soft_sizes *sizes = &reader->channel->sizes;
 	uint32_t *words = soft_channel_words(reader->channel, number, index);
 	uint64_t bytes = sizes->segment_bytes;
-	struct soft_segment taken;
+	struct segment taken;
 
 	if (!segment_look(reader, number, index, &taken))
 		return;
@@ -829,13 +828,13 @@ static int has_killed(struct soft_reader *reader, const struct trail_between *en
 	return killed;
 }
 
-int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
+static void finish(struct soft_reader *reader, const struct trail_between *end_with)
 {
 	struct trail_between other;
 	int killed;
 
 	if (!reader->source.sink)
-		return reader->first->error;
+		return;
 	soft_clock_look(&reader->first->clock);
 	reader_paths(reader);
 	killed = end_with && end_with->event == TRAIL_END && end_with->values[0] == TRAIL_KILLED &&
@@ -851,7 +850,6 @@ int soft_reader_finish(struct soft_reader *reader, const struct trail_between *e
 					      ? &other
 					      : end_with);
 	soft_reader_drop_carried(reader, end_with);
-	return reader->first->error;
 }
 
 /* A trail that says no more than that it was not recorded. */
@@ -875,7 +873,7 @@ static void begin_and_end(struct soft_reader *reader, const struct trail_between
 int soft_reader_end(struct soft_reader *reader, const struct trail_between *end_with)
 {
 	reader->first->killed_tid = 0;
-	soft_reader_finish(reader, end_with);
+	finish(reader, end_with);
 	if (reader->source.sink && reader != reader->first && !reader->source.is_seen)
 		begin_and_end(reader, end_with);
 	return reader->first->error;
@@ -979,7 +977,7 @@ void soft_reader_release(struct soft_reader *reader)
 
 static uint64_t newest_of(const struct soft_reader *reader, uint32_t slot)
 {
-	struct soft_segment taken;
+	struct segment taken;
 	uint64_t newest = 0;
 
 	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++)
@@ -990,7 +988,7 @@ static uint64_t newest_of(const struct soft_reader *reader, uint32_t slot)
 
 /* Of a copy, `words` is how many of them were there. */
 static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t number,
-		    struct soft_segment *copied, uint32_t *to)
+		    struct segment *copied, uint32_t *to)
 {
 	int words = -EAGAIN;
 
@@ -1004,7 +1002,7 @@ static int copy_one(const struct soft_reader *reader, uint32_t slot, uint64_t nu
 
 /* Put the part of a copied segment that was not put before. */
 static void put(struct soft_reader *reader, struct soft_thread *thread,
-		const struct soft_segment *copied, const uint32_t *words)
+		const struct segment *copied, const uint32_t *words)
 {
 	uint64_t ticks = copied->ended ? copied->ended : soft_clock_latest(&reader->first->clock);
 	uint32_t from = thread->part < copied->words ? thread->part : copied->words;
@@ -1017,8 +1015,7 @@ static void put(struct soft_reader *reader, struct soft_thread *thread,
 
 /* Skip segments that are older than the wanted ones. */
 static void fetch_skip_older(const struct soft_reader *reader, struct soft_thread *thread,
-			     const struct soft_segment *copied, uint32_t count,
-			     const uint32_t *words)
+			     const struct segment *copied, uint32_t count, const uint32_t *words)
 {
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
 	uint64_t blocks = 0;
@@ -1036,8 +1033,8 @@ static void fetch_skip_older(const struct soft_reader *reader, struct soft_threa
  * gap. How many. 0 where the thread has overwritten the newest meanwhile, as one can while this
  * process waits for a CPU.
  */
-static uint32_t copy_newest(const struct soft_reader *reader, uint32_t slot,
-			    struct soft_segment *copied, uint32_t *words)
+static uint32_t copy_newest(const struct soft_reader *reader, uint32_t slot, struct segment *copied,
+			    uint32_t *words)
 {
 	const struct soft_sizes *sizes = &reader->channel->sizes;
 	size_t room = sizes->segment_bytes / sizeof(uint32_t);
@@ -1064,7 +1061,7 @@ static void fetch_cyclic(struct soft_reader *reader, uint32_t slot)
 	const struct soft_sizes *sizes = &reader->channel->sizes;
 	struct soft_thread *thread = &reader->threads[slot];
 	size_t room = sizes->segment_bytes / sizeof(uint32_t);
-	struct soft_segment copied[ENGINE_SEGMENTS_MAX];
+	struct segment copied[ENGINE_SEGMENTS_MAX];
 	uint32_t count = 0;
 	int is_gap;
 	uint32_t *words = malloc(sizes->segments * sizes->segment_bytes);
@@ -1096,7 +1093,7 @@ static void fetch_drained(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint64_t newest = newest_of(reader, slot);
-	struct soft_segment copied;
+	struct segment copied;
 
 	/* `newest` is the target's number: it has so many at most */
 	for (uint32_t i = 0; i < reader->channel->sizes.segments && thread->next <= newest &&

@@ -94,15 +94,10 @@ int soft_reader_take(struct soft_reader *reader);
 int soft_reader_fetch(struct soft_reader *reader);
 
 /*
- * Take all there is, in its present state, and end all threads. `end` is what a thread's trail ends
- * with that has no end of its own; NULL: unknown, so TRAIL_LOST. Best when no engine writes any
- * more: what is overwritten meanwhile is lost.
- */
-int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end);
-
-/*
- * As soft_reader_finish(), of a process that has ended, or that is let go: it must write no more. A
- * child that has no trail gets one.
+ * Of a process that has ended, or that is let go: take all there is, in its present state, and end
+ * all threads. `end` is what a thread's trail ends with that has no end of its own; NULL: unknown,
+ * so TRAIL_LOST. Best when no engine writes any more: what is overwritten meanwhile is lost. A
+ * child that has no trail gets one. 0 or the first error.
  */
 int soft_reader_end(struct soft_reader *reader, const struct trail_between *end);
 

@@ -126,7 +126,7 @@ Test(soft_reader, who_died_in_the_middle_is_read_to_the_last_word)
 		write_id(id + 1);
 		soft_reader_take(&reader);
 	}
-	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(soft_reader_end(&reader, &killed), 0);
 	cr_expect_eq(reader.losses, 0);
 	cr_expect_eq(reader.blocks, 2 * SEGMENT_WORDS + 2 * (3 * SEGMENT_WORDS + 77));
 	cr_expect(is_event(sink.count - 1, TRAIL_END));
@@ -141,7 +141,7 @@ Test(soft_reader, an_event_that_does_not_stand_is_none)
 	write_id(id);
 	write_event(TRAIL_SIGNAL, START, 1);
 	words()[1] = 0; /* its head comes last */
-	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(soft_reader_end(&reader, &killed), 0);
 	cr_expect_eq(sink.count, 2, "%s", sample_sink_text(&sink));
 	cr_expect(is_event(1, TRAIL_END));
 }
@@ -156,7 +156,7 @@ Test(soft_reader, who_is_killed_ended_where_the_signal_came)
 	write_event(TRAIL_SIGNAL, START, 20); /* it only stopped it */
 	write_id(id);
 	write_event(TRAIL_SIGNAL, START, 11);
-	cr_assert_eq(soft_reader_finish(&reader, &by_11), 0);
+	cr_assert_eq(soft_reader_end(&reader, &by_11), 0);
 	cr_assert_eq(sink.count, 4, "%s", sample_sink_text(&sink));
 	cr_expect(is_event(1, TRAIL_SIGNAL) && is_event(3, TRAIL_END));
 	cr_expect_eq(sink.items[3].between.at, START);
@@ -169,7 +169,7 @@ Test(soft_reader, who_executes_another_program_is_unrecorded_from_there_on)
 	thread_begin(0);
 	write_id(id);
 	write_event(TRAIL_EXEC, 0, 0);
-	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(soft_reader_end(&reader, &killed), 0);
 	cr_assert_eq(sink.count, 4, "%s", sample_sink_text(&sink));
 	cr_expect(is_event(1, TRAIL_EXEC) && is_event(2, TRAIL_GAP) && is_event(3, TRAIL_END));
 	cr_expect_eq(sink.items[3].between.values[0], TRAIL_DETACHED);
@@ -184,7 +184,7 @@ Test(soft_reader, who_could_not_execute_another_program_goes_on)
 	write_event(TRAIL_EXEC, 0, 0);
 	write_event(TRAIL_SYSCALLED, START, 59);
 	write_id(id);
-	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(soft_reader_end(&reader, &killed), 0);
 	cr_assert_eq(sink.count, 4, "%s", sample_sink_text(&sink));
 	cr_expect(is_event(1, TRAIL_SYSCALLED) && is_block(2, 0) && is_event(3, TRAIL_END));
 }
@@ -193,7 +193,7 @@ Test(soft_reader, nobody_knows_how_it_ended)
 {
 	thread_begin(0);
 	write_id(trace(0, 1));
-	cr_assert_eq(soft_reader_finish(&reader, NULL), 0);
+	cr_assert_eq(soft_reader_end(&reader, NULL), 0);
 	cr_expect(is_event(sink.count - 1, TRAIL_LOST));
 }
 
@@ -391,7 +391,7 @@ Test(soft_cyclic, who_died_in_a_used_segment_is_read_to_the_last_word)
 	thread_begin(0);
 	for (uint32_t i = 0; i < 6 * SEGMENT_WORDS + last; i++)
 		write_id(i < 6 * SEGMENT_WORDS ? id : id + 1);
-	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(soft_reader_end(&reader, &killed), 0);
 	cr_expect_null(sink.wrong, "%s", sink.wrong);
 	cr_expect(is_event(sink.count - 1, TRAIL_END));
 	cr_expect(!is_event(sink.count - 2, TRAIL_LOST));
@@ -405,7 +405,7 @@ Test(soft_cyclic, who_died_in_a_fresh_segment_is_read_to_the_last_word)
 	thread_begin(0);
 	for (uint32_t i = 0; i < SEGMENT_WORDS + 45; i++)
 		write_id(id);
-	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(soft_reader_end(&reader, &killed), 0);
 	cr_expect_eq(reader.blocks, SEGMENT_WORDS + 45);
 	cr_expect_eq(reader.losses, 0);
 }
@@ -419,7 +419,7 @@ Test(soft_cyclic, who_died_as_he_began_a_segment_anew)
 		write_id(id);
 	segment_end();
 	soft_channel_words(&channel, 0, 0)[0] = 0; /* the first mark */
-	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(soft_reader_end(&reader, &killed), 0);
 	cr_expect(is_event(0, TRAIL_LOST));
 	cr_expect_eq(reader.blocks, (SEGMENTS - 1) * SEGMENT_WORDS);
 }

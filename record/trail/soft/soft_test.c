@@ -192,7 +192,7 @@ Test(soft, a_signal_waits_until_it_is_entered)
 	cr_assert_eq(soft_control_open(&control), 0);
 	cr_assert_eq(soft_channel_open(&channel, &sizes), 0);
 	soft_channel_fill(&channel);
-	cr_assert_eq(soft_image_open(&image, ENGINE), 0);
+	cr_assert_eq(soft_image_find(&image, ENGINE, detail, sizeof(detail)), 0);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates), 0);
 	pid = start(2, gates, argv);
 	cr_assert_eq(soft_launch_await(&launch, pid, gates[0], &parts), 0);
