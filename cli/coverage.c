@@ -67,7 +67,7 @@ static const char usage
 	     "  --module GLOB       only code of these programs and libraries\n"
 	     "  --summary           print a table; the lcov file only with -o\n"
 	     "  --json              the table as one JSON object\n" TRAIL_BOUNDS_HELP
-	     "  --source-dir DIR    the source's files lie below DIR\n"
+	     "  --source-dir DIR    the source's files are below DIR\n"
 	     "  --root DIR          find the program's files below DIR, as on another machine\n"
 	     "  -h, --help          this\n";
 

@@ -2,12 +2,12 @@
 #include "cli/export_perfetto.h"
 
 #include "base/array.h"
+#include "base/slots.h"
 #include "read/pass/format.h"
 #include "read/pass/summary.h"
 #include "trace/trail/event.h"
 
 #include <errno.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +24,6 @@
  * The trace is walked twice: the first time shows which these are.
  */
 
-enum slice_kind {
-	SLICE_OF_THREAD,
-	SLICE_APART,
-	SLICE_UNPAIRED, /* an end whose begin is not known */
-};
-
 struct open_slice {
 	const struct trace_class *class; /* of the begin */
 	uint64_t number;
@@ -42,64 +36,47 @@ struct slice_thread {
 };
 
 struct slices {
-	void *threads; /* tsearch(3)'s */
+	struct slice_thread *threads;
+	size_t count, room;
+	struct slots slots; /* of the threads */
 	uint64_t begun;
 	uint8_t *apart; /* a bit for each span, by number */
 	size_t apart_room;
 };
 
-static struct slices *slices_new(void)
-{
-	return calloc(1, sizeof(struct slices));
-}
-
-static void thread_free(void *thread)
-{
-	free(((struct slice_thread *)thread)->open);
-	free(thread);
-}
-
+/* The first walk is over. */
 static void slices_rewind(struct slices *slices)
 {
-	tdestroy(slices->threads, thread_free);
-	slices->threads = NULL;
+	for (size_t i = 0; i < slices->count; i++)
+		slices->threads[i].count = 0;
 	slices->begun = 0;
 }
 
-static void slices_free(struct slices *slices)
+static void slices_release(struct slices *slices)
 {
-	if (!slices)
-		return;
-	slices_rewind(slices);
+	for (size_t i = 0; i < slices->count; i++)
+		free(slices->threads[i].open);
+	free(slices->threads);
+	free(slices->slots.all);
 	free(slices->apart);
-	free(slices);
-}
-
-static int by_id(const void *one, const void *other)
-{
-	const struct slice_thread *a = one, *b = other;
-
-	if (a->pid != b->pid)
-		return a->pid < b->pid ? -1 : 1;
-	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
 /* NULL: no memory. */
 static struct slice_thread *thread_of(struct slices *slices, const struct merge_event *event)
 {
-	struct slice_thread key = { .pid = event->pid, .tid = event->tid }, *thread;
-	struct slice_thread **there = tfind(&key, &slices->threads, by_id);
+	uint32_t hash = slots_hash((uint64_t)event->pid << 32 | event->tid), number;
 
-	if (there)
-		return *there;
-	thread = calloc(1, sizeof(*thread));
-	if (!thread)
+	if (slots_fit(&slices->slots) || array_grow(&slices->threads, &slices->room,
+						    slices->count + 1, sizeof(*slices->threads)))
 		return NULL;
-	*thread = key;
-	if (tsearch(thread, &slices->threads, by_id))
-		return thread;
-	free(thread);
-	return NULL;
+	for (uint64_t at = hash; slots_next(&slices->slots, hash, &at, &number);)
+		if (slices->threads[number].pid == event->pid &&
+		    slices->threads[number].tid == event->tid)
+			return &slices->threads[number];
+	slots_add(&slices->slots, hash, (uint32_t)slices->count);
+	slices->threads[slices->count] = (struct slice_thread){ .pid = event->pid,
+								.tid = event->tid };
+	return &slices->threads[slices->count++];
 }
 
 static int is_apart(const struct slices *slices, uint64_t number)
@@ -166,35 +143,14 @@ static int slice_end(struct slices *slices, struct slice_thread *thread,
 	return 0;
 }
 
-static int slice_take(struct slices *slices, const struct merge_event *event, uint64_t *number)
+/* A begin or end of a span, in either walk: its number, from 1 on; 0: its begin is not known. */
+static int slices_take(struct slices *slices, const struct merge_event *event, uint64_t *number)
 {
 	struct slice_thread *thread = thread_of(slices, event);
 
 	if (!thread)
 		return -ENOMEM;
 	return (event->class->kind == 'b' ? slice_begin : slice_end)(slices, thread, event, number);
-}
-
-static int slices_note(struct slices *slices, const struct merge_event *event)
-{
-	uint64_t number;
-
-	return slice_take(slices, event, &number);
-}
-
-/*
- * In the second walk: what it is, in *kind, and in *number the span's, from 1 on. 0 or -ENOMEM. The
- * events must come as in the first; more may follow.
- */
-static int slices_take(struct slices *slices, const struct merge_event *event,
-		       enum slice_kind *kind, uint64_t *number)
-{
-	int err = slice_take(slices, event, number);
-
-	*kind = !*number		    ? SLICE_UNPAIRED
-		: is_apart(slices, *number) ? SLICE_APART
-					    : SLICE_OF_THREAD;
-	return err;
 }
 
 /* ---- all of it ---- */
@@ -216,7 +172,7 @@ struct perfetto {
 	const struct trace_reader *reader;
 	struct format format;
 	struct track *tracks; /* beside the reader's streams */
-	struct slices *slices;
+	struct slices slices;
 	uint64_t base_ns, last_ns;
 	uint32_t tid, pid; /* 0: all */
 };
@@ -433,22 +389,25 @@ static int is_span(const struct trace_class *class)
  */
 static int begin_span(struct perfetto *perfetto, const struct merge_event *event)
 {
-	static const char *const phases[][2] = { [SLICE_OF_THREAD] = { "B", "E" },
-						 [SLICE_APART] = { "b", "e" },
-						 [SLICE_UNPAIRED] = { "i", "i" } };
-	enum slice_kind kind;
+	int is_begin = event->class->kind == 'b', has_track;
 	uint64_t number;
-	int err = slices_take(perfetto->slices, event, &kind, &number);
+	int err = slices_take(&perfetto->slices, event, &number);
 
 	if (err)
 		return err;
-	begin(perfetto, phases[kind][event->class->kind == 'e'], event->pid, event->tid);
-	if (kind == SLICE_APART) {
+	has_track = is_apart(&perfetto->slices, number);
+	begin(perfetto,
+	      !number	  ? "i"
+	      : has_track ? (is_begin ? "b" : "e")
+	      : is_begin  ? "B"
+			  : "E",
+	      event->pid, event->tid);
+	if (!number) {
+		json_string(&perfetto->json, "s", "t");
+	} else if (has_track) {
 		json_string(&perfetto->json, "cat", "span");
 		json_number(&perfetto->json, "id", number);
 	}
-	if (kind == SLICE_UNPAIRED)
-		json_string(&perfetto->json, "s", "t");
 	return 0;
 }
 
@@ -498,14 +457,15 @@ static int note_spans(struct perfetto *perfetto, struct trace_reader *reader)
 {
 	struct merge_event event;
 	struct merge *merge;
+	uint64_t number;
 	int err = merge_open(&merge, reader, 0, stream_wanted, perfetto);
 
 	while (!err && (err = merge_next(merge, &event)) > 0)
 		err = is_shown(perfetto, &event) && is_span(event.class)
-			      ? slices_note(perfetto->slices, &event)
+			      ? slices_take(&perfetto->slices, &event, &number)
 			      : 0;
 	merge_close(merge);
-	slices_rewind(perfetto->slices);
+	slices_rewind(&perfetto->slices);
 	return err;
 }
 
@@ -534,8 +494,7 @@ int export_perfetto(struct out *out, struct trace_reader *reader, uint32_t tid, 
 	int err = format_init(&perfetto.format, reader);
 
 	perfetto.tracks = calloc(reader->stream_count + 1u, sizeof(*perfetto.tracks));
-	perfetto.slices = slices_new();
-	if (!err && (!perfetto.tracks || !perfetto.slices))
+	if (!err && !perfetto.tracks)
 		err = -ENOMEM;
 	if (!err)
 		err = note_spans(&perfetto, reader);
@@ -552,7 +511,7 @@ int export_perfetto(struct out *out, struct trace_reader *reader, uint32_t tid, 
 		out_char(out, '\n');
 	}
 	format_release(&perfetto.format);
-	slices_free(perfetto.slices);
+	slices_release(&perfetto.slices);
 	free(perfetto.tracks);
 	return err;
 }

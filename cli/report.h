@@ -5,11 +5,13 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
-#include "cli/report_samples.h"
-#include "cli/report_watches.h"
+#include "cli/watch_writers.h"
+#include "read/history/samples.h"
 #include "read/pass/summary.h"
 #include "read/pass/thread_names.h"
+#include "read/rows/render.h"
 #include "read/states/switches.h"
+#include "record/watch/watches.h"
 #include "trace/process_numbers.h"
 
 /* What of the trails is there and what is not. */
@@ -20,6 +22,55 @@ struct report_trails {
 	uint64_t unrecorded;   /* places where code ran unrecorded */
 	uint64_t cut;	       /* threads whose recording was cut off */
 	uint64_t damaged;      /* threads whose trail is damaged, or gone */
+};
+
+/* ---- samples of the kernel, by function, line, caller or thread: a table for each event ---- */
+
+#define SAMPLES_ROWS_DEFAULT 20
+
+enum samples_by { SAMPLES_BY_FUNCTION, SAMPLES_BY_LINE, SAMPLES_BY_THREAD, SAMPLES_BY_CALLER };
+
+struct report_samples_options {
+	enum samples_by by;
+	const char *callee; /* whose callers are wanted: its name, or a glob */
+	uint64_t last;	    /* rows of each table; UINT64_MAX: all */
+	struct samples_options samples;
+};
+
+struct samples_row {
+	const struct function *function; /* NULL: of a thread or line, or there is no caller */
+	struct image_line line;
+	const struct samples_thread *thread;
+	uint64_t count;	      /* samples in it, or that it called */
+	uint64_t self, total; /* weights: in itself; with what it called */
+};
+
+struct samples_table {
+	struct samples_row *rows; /* the heaviest first */
+	size_t count, room;
+	uint64_t weight, samples; /* of all; of callers, of the callee */
+};
+
+struct report_samples {
+	struct samples samples;
+	struct samples_table *tables; /* by event; NULL: the trace has no samples */
+	const struct report_samples_options *options;
+};
+
+/* ---- what the watches came to, and where their hits come from ---- */
+
+struct report_watch {
+	struct watched_spec watched;
+	int unproven; /* watch_counts_text() */
+};
+
+struct report_watches {
+	struct pass_observer observer; /* of the hits */
+	struct report_watch *all;      /* what each came to; none if the recorder was killed */
+	size_t count;
+	struct watch_wheres *wheres; /* the report's */
+	struct writers *writers;     /* NULL where no watch can have been hit */
+	uint64_t hits;
 };
 
 /* What the threads did with their time: where switches were recorded. */
@@ -59,6 +110,24 @@ int report_threads(struct report_threads *threads, struct trace_reader *reader,
 /* The pass is over. 0 or -ENOMEM. */
 int report_threads_finish(struct report_threads *threads);
 void report_threads_release(struct report_threads *threads);
+
+/* Begin to observe a pass over the trace, if it has samples. 0 or an error. Release in any case. */
+int report_samples(struct report_samples *report, struct images *images,
+		   const struct report_samples_options *options);
+
+/* The pass is over. 0 or -ENOMEM. */
+int report_samples_finish(struct report_samples *report);
+void report_samples_release(struct report_samples *report);
+
+/* A table of the events; and one of what they hit, in text for each event. */
+void report_samples_print(const struct report_samples *report, struct rows *rows);
+
+/* Begin to observe a pass over the trace, if it has hits. 0 or an error. Release in any case. */
+int report_watches(struct report_watches *watches, const struct trace_reader *reader,
+		   struct watch_wheres *wheres);
+void report_watches_release(struct report_watches *watches);
+
+void report_watches_print(const struct report_watches *watches, struct rows *rows);
 
 void report_print(const struct report *report, struct rows *rows);
 

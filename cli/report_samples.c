@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/report_samples.h"
+#include "cli/report.h"
 
 #include "base/array.h"
 #include "base/name_match.h"

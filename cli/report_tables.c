@@ -347,10 +347,8 @@ static void note_losses(struct rows *rows, const struct trace_reader *reader,
 		rows_note(rows,
 			  "             the trace has no index (.index): packets may be missing");
 	if (is_impossible(reader, summary))
-		rows_note(
-			rows,
-			"             no machine produces so many events in this time: a process has "
-			"changed its counts");
+		rows_note(rows, "             no machine produces so many events in this time: "
+				"a process has changed its counts");
 	note_unwritten(rows, reader);
 	for (size_t i = 0; i < summary->kernel.count; i++)
 		if (kernel_count_is_scaled(&summary->kernel.counts[i]))

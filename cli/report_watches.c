@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/report_watches.h"
+#include "cli/report.h"
 
 #include "abi/watch.h"
 #include "cli/watch_counts.h"

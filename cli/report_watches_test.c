@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Watches of traces that anyone has written. */
-#include "cli/report_watches.h"
+#include "cli/report.h"
 
 #include "abi/watch.h"
 #include "trace/reader.h"

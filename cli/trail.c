@@ -26,11 +26,11 @@ static const char usage[] =
 	"  --instructions each instruction that ran\n"
 	"  --blocks      each different block of code: how often it ran, what ran next\n"
 	"  --calls       who called whom, as it went\n"
-	"  --functions   how much of what ran each function was, by itself and with what it called\n"
+	"  --functions   how much of what ran each function was, itself and with what it called\n"
 	"  --lines       the source, and beside each line how often it ran\n"
 	"\n"
-	"  -n, --last N  only the last N branches, instructions or calls of each thread, the N blocks\n"
-	"                or functions that ran most (default 32; 0: all)\n"
+	"  -n, --last N  only the last N branches, instructions or calls of each thread, the N\n"
+	"                blocks or functions that ran most (default 32; 0: all)\n"
 	"  --depth N     of calls, only those nested no deeper\n"
 	"  --tid T       only this thread\n"
 	"  --pid P       only this process\n" TRAIL_BOUNDS_HELP
@@ -41,7 +41,7 @@ static const char usage[] =
 	"  --intel       instructions in Intel's syntax\n"
 	"  --source GLOB with --lines, only sources whose path matches\n"
 	"  --function NAME with --lines, only lines with code in this function; may be a glob\n"
-	"  --source-dir DIR with --lines, the source's files lie below DIR\n"
+	"  --source-dir DIR with --lines, the source's files are below DIR\n"
 	"  --json        one JSON object a line\n"
 	"  -h, --help    this\n";
 

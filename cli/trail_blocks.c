@@ -22,6 +22,7 @@ struct edge {
 struct tally {
 	const struct trail_table *table;
 	const struct trail_path *path; /* one of those that use it */
+	struct image *image;	       /* of its process, in the table's era */
 	uint64_t *counts;	       /* by id */
 	struct edge *edges;	       /* when all are counted: by `from`, the most first */
 	size_t edge_count, edge_room;
@@ -40,8 +41,8 @@ struct tallies {
 	uint64_t blocks; /* that ran, of those that are shown */
 };
 
-static struct tally *tally_of(struct tallies *tallies, const struct trail_path *path,
-			      const struct trail_table *table)
+static struct tally *tally_of(struct trail_show *show, struct tallies *tallies,
+			      const struct trail_path *path, const struct trail_table *table)
 {
 	size_t before = tallies->room;
 	struct tally *tally;
@@ -55,8 +56,10 @@ static struct tally *tally_of(struct tallies *tallies, const struct trail_path *
 	if (tally->table)
 		return tally;
 	*tally = (struct tally){ .table = table, .path = path };
+	tally->image = trail_view_image(&show->view, path);
+	tally->image = tally->image ? image_in(tally->image, table) : NULL;
 	tally->counts = calloc(table->count + 1u, sizeof(*tally->counts));
-	return tally->counts && !slots_fit(&tally->slots) ? tally : NULL;
+	return tally->image && tally->counts && !slots_fit(&tally->slots) ? tally : NULL;
 }
 
 static int edge_add(struct tally *tally, uint32_t from, uint32_t to)
@@ -96,7 +99,7 @@ static int count_path(struct trail_show *show, const struct trail_path *path,
 		}
 		if (!tally || tally->table != item.table) {
 			before = -1;
-			tally = tally_of(tallies, path, item.table);
+			tally = tally_of(show, tallies, path, item.table);
 			if (!tally)
 				return -ENOMEM;
 		}
@@ -160,14 +163,6 @@ static uint32_t ids_of(const struct tally *tally)
 	return tally->table ? tally->table->count : 0;
 }
 
-static int is_wanted(struct trail_show *show, const struct tally *tally, uint32_t id)
-{
-	struct image *image = trail_view_image(&show->view, tally->path);
-
-	image = image ? image_in(image, tally->table) : NULL;
-	return image && trail_is_in_module(show, image, tally->table->blocks[id].start);
-}
-
 /* All that ran, those that ran most first. */
 static struct hot *hot_list(struct trail_show *show, struct tallies *tallies, size_t *count)
 {
@@ -184,7 +179,9 @@ static struct hot *hot_list(struct trail_show *show, struct tallies *tallies, si
 			qsort(tallies->all[i].edges, tallies->all[i].edge_count,
 			      sizeof(struct edge), by_from);
 		for (uint32_t id = 0; id < ids_of(&tallies->all[i]); id++)
-			if (tallies->all[i].counts[id] && is_wanted(show, &tallies->all[i], id))
+			if (tallies->all[i].counts[id] &&
+			    trail_is_in_module(show, tallies->all[i].image,
+					       tallies->all[i].table->blocks[id].start))
 				list[(*count)++] = (struct hot){ &tallies->all[i], id,
 								 tallies->all[i].counts[id] };
 	}
@@ -206,18 +203,18 @@ static const struct row_column code_columns[] = {
 static ROW_TABLE(block_code_table, "block_code",
 		 "The code of blocks (waymark trail --blocks -v --json).", code_columns);
 
-static void put_code(struct trail_show *show, struct image *image, const struct hot *hot)
+static void put_code(struct trail_show *show, const struct hot *hot)
 {
 	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
 	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
-	const uint8_t *code = words_code(image, hot->tally->table, block, room);
+	const uint8_t *code = words_code(hot->tally->image, hot->tally->table, block, room);
 	char text[INSTRUCTION_TEXT_BYTES];
 	size_t at = 0;
 	int bytes;
 
 	for (; code && at < block->bytes; at += (size_t)bytes) {
-		bytes = instruction_text(show->format, image, block->start + at, code + at,
-					 block->bytes - at, text);
+		bytes = instruction_text(show->format, hot->tally->image, block->start + at,
+					 code + at, block->bytes - at, text);
 		if (show->options.json) {
 			const struct row_value row[] = { row_u64(hot->tally->table->number),
 							 row_u64(hot->id),
@@ -237,7 +234,7 @@ static void put_code(struct trail_show *show, struct image *image, const struct 
 	}
 }
 
-static void put_text(struct trail_show *show, struct image *image, const struct hot *hot)
+static void put_text(struct trail_show *show, const struct hot *hot)
 {
 	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
 	uint64_t left = hot->count;
@@ -247,18 +244,18 @@ static void put_text(struct trail_show *show, struct image *image, const struct 
 
 	words_number(out, hot->count, COUNT_WIDTH);
 	out_literal(out, "  ");
-	words_place_padded(out, image, block->start, show->options.is_verbose);
+	words_place_padded(out, hot->tally->image, block->start, show->options.is_verbose);
 	words_number(out, block->instructions, 3);
 	words_padded(out, block->instructions == 1 ? " instruction" : " instructions", 14);
 	words_padded(out, words_kind(block->kind), 0);
 	out_char(out, '\n');
 	if (show->options.is_verbose)
-		put_code(show, image, hot);
+		put_code(show, hot);
 	edges = edges_of(hot->tally, hot->id, &count);
 	for (size_t i = 0; i < count; i++) {
 		words_number(out, edges[i].count, COUNT_WIDTH + 6);
 		out_literal(out, " -> ");
-		words_place(out, image, hot->tally->table->blocks[edges[i].to].start,
+		words_place(out, hot->tally->image, hot->tally->table->blocks[edges[i].to].start,
 			    show->options.is_verbose);
 		out_char(out, '\n');
 		left -= edges[i].count;
@@ -292,7 +289,7 @@ static const struct row_column columns[] = {
 static ROW_TABLE(block_table, "block", "A block that ran (waymark trail --blocks --json).",
 		 columns);
 
-static void put_rows(struct trail_show *show, struct image *image, const struct hot *hot)
+static void put_rows(struct trail_show *show, const struct hot *hot)
 {
 	const struct trail_block *blocks = hot->tally->table->blocks, *block = &blocks[hot->id];
 	struct row_value row[sizeof(columns) / sizeof(*columns)], *at = row;
@@ -310,17 +307,17 @@ static void put_rows(struct trail_show *show, struct image *image, const struct 
 	*at++ = row_u64(block->instructions);
 	*at++ = row_text(words_kind(block->kind));
 	*at++ = row_u64(left);
-	words_place_row(at, image, block->start);
+	words_place_row(at, hot->tally->image, block->start);
 	rows_record(&show->rows, &block_table, row);
 	if (show->options.is_verbose)
-		put_code(show, image, hot);
+		put_code(show, hot);
 	for (size_t i = 0; i < count; i++) {
 		at = row;
 		*at++ = row_u64(space);
 		*at++ = row_u64(hot->id);
 		*at++ = row_u64(edges[i].to);
 		*at++ = row_u64(edges[i].count);
-		words_place_row(at, image, blocks[edges[i].to].start);
+		words_place_row(at, hot->tally->image, blocks[edges[i].to].start);
 		rows_record(&show->rows, &block_next_table, row);
 	}
 }
@@ -341,16 +338,8 @@ static int put_all(struct trail_show *show, struct tallies *tallies)
 		out_u64(show->out, shown);
 		out_literal(show->out, " that ran most:\n");
 	}
-	for (size_t i = 0; i < shown && !show->out->error; i++) {
-		struct image *image = trail_view_image(&show->view, list[i].tally->path);
-
-		image = image ? image_in(image, list[i].tally->table) : NULL;
-		if (!image) {
-			free(list);
-			return -ENOMEM;
-		}
-		(show->options.json ? put_rows : put_text)(show, image, &list[i]);
-	}
+	for (size_t i = 0; i < shown && !show->out->error; i++)
+		(show->options.json ? put_rows : put_text)(show, &list[i]);
 	free(list);
 	return 0;
 }

@@ -241,10 +241,10 @@ Test(calling, is_read_by_llvm_profgen)
 
 	if (system("command -v llvm-profgen-14 >/dev/null"))
 		cr_skip_test("there is no llvm-profgen-14");
-	status = shell(
-		"cd %s && %s export --format=perf-script -o script . && { timeout 60 llvm-profgen-14 "
-		"--perfscript script --binary %s --skip-symbolization --output profile; cat profile; }",
-		folder, WAYMARK_COMMAND, PROGRAM);
+	status = shell("cd %s && %s export --format=perf-script -o script . && { timeout 60 "
+		       "llvm-profgen-14 --perfscript script --binary %s --skip-symbolization "
+		       "--output profile; cat profile; }",
+		       folder, WAYMARK_COMMAND, PROGRAM);
 	cr_expect_eq(status, 0, "%s", printed);
 	/* the loop jumps back nine times, and so does main_calls call leaf ten times */
 	cr_expect_not_null(strstr(printed, ":10\n"), "%s", printed);

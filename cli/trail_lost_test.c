@@ -55,8 +55,8 @@ Test(trail_lost, says_what_a_sum_lacks)
 	done();
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
 		cr_expect_eq(run(sums[i]), 0, "%s", printed);
-		expect("waymark: the trail of loops-101 lacks the blocks that were lost at 2 places "
-		       "(1,234 that are known of) and what ran unrecorded at 1 place\n");
+		expect("waymark: the trail of loops-101 lacks the blocks that were lost at 2 "
+		       "places (1,234 that are known of) and what ran unrecorded at 1 place\n");
 		expect_not("has no end");
 	}
 	cr_expect_eq(run("--functions --from block:2"), 0);

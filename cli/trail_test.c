@@ -321,13 +321,15 @@ Test(trail_command, says_events_in_words, .fini = end)
 	cr_expect_eq(count_of("lea 0x1(%rcx), %ecx\n"), 2, "%s", printed);
 	cr_expect_eq(count_of(" ret\n"), 2, "%s", printed); /* in the events alone */
 	cr_assert_eq(run("--json"), 0, "%s", printed);
-	expect("{\"type\":\"trail_thread\",\"pid\":100,\"tid\":101,\"comm\":\"loops\",\"origin\":\"step\",");
+	expect("{\"type\":\"trail_thread\",\"pid\":100,\"tid\":101,\"comm\":\"loops\","
+	       "\"origin\":\"step\",");
 	expect("\"number\":11,\"signal\":\"SIGSEGV\",\"call\":null");
 	expect("\"handler_address\":\"0x1040\",");
 	expect("\"number\":2,\"signal\":null,\"call\":\"open\",\"result\":-2,\"error\":\"ENOENT\"");
 	expect("\"event\":\"lost\",\"reason\":null,\"child\":null,\"number\":null,"
 	       "\"signal\":null,\"call\":null,\"result\":null,\"error\":null,\"blocks\":null");
-	expect("\"event\":\"end\",\"reason\":\"killed\",\"child\":null,\"number\":4,\"signal\":\"SIGILL\"");
+	expect("\"event\":\"end\",\"reason\":\"killed\",\"child\":null,\"number\":4,"
+	       "\"signal\":\"SIGILL\"");
 	expect("\"instruction\":\"ret\",");
 }
 
@@ -489,8 +491,8 @@ Test(trail_command, names_files_that_are_missing_or_another, .fini = end)
 	expect("lib\\x1b[31mx.so+0x3");
 	expect("je 0x1040 <lib\\x1b[31mx.so+0x40>");
 	expect("sh+0x3");
-	expect("no names in /nonexistent/lib\\x1b[31mx.so: No such file or directory; give the folder "
-	       "where it is with --root, or install its debug file, of build id 123456\n");
+	expect("no names in /nonexistent/lib\\x1b[31mx.so: No such file or directory; give the "
+	       "folder where it is with --root, or install its debug file, of build id 123456\n");
 	expect("no names in /bin/sh: ");
 	expect("of build id abcdef\n");
 	expect_not("unused");

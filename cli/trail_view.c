@@ -121,21 +121,20 @@ static int complain_names(const struct image_module *module)
 	return 1;
 }
 
-/* One line for each file that names were wanted of and not had, or of other code. */
-static void complain_files(struct image *image)
+/* One line for each file that has other code than ran. */
+static void complain_others(struct image *image)
 {
-	struct image_module *module;
+	const struct image_module *module;
 
 	for (size_t i = 0; (module = image_module(image, i)); i++) {
-		if (module->others) {
-			complain_words(
-				"waymark: %s has other code than ran there in %zu place%s: a marker "
-				"or a probe was armed, it was changed, or another file lay there "
-				"before; names in it may be wrong",
-				module->path, module->others, module->others == 1 ? "" : "s");
-			fputc('\n', stderr);
-		}
-		complain_names(module);
+		if (!module->others)
+			continue;
+		complain_words(
+			"waymark: %s has other code than ran there in %zu place%s: a marker or "
+			"a probe was armed, it was changed, or another file lay there before; "
+			"names in it may be wrong",
+			module->path, module->others, module->others == 1 ? "" : "s");
+		fputc('\n', stderr);
 	}
 }
 
@@ -183,9 +182,10 @@ int trail_view_close(struct trail_view *view, int status)
 	for (uint32_t i = 0; view->images.all && i < view->reader->meta.process_count; i++) {
 		if (view->images.all[i]) {
 			check_code(view, i);
-			complain_files(view->images.all[i]);
+			complain_others(view->images.all[i]);
 		}
 	}
+	trail_complain_names(&view->images);
 	images_close(&view->images);
 	if (view->reader && damage_complain(view->reader, view->dir) != CLI_FINE &&
 	    status == CLI_FINE)
@@ -235,11 +235,10 @@ int trail_bounds_take(void *options, const struct command_option *option, const 
 	else if (!quantity_time(text, 0, &bound->value) || !event_of(text, name, &nth))
 		bound->kind = TRAIL_BOUND_NS;
 	else
-		return complain_usage(
-			command,
-			"--%s takes a time (5, 1.5s, 300us), marker:SUBSYS:EVENT, event:SUBSYS:EVENT "
-			"with or without #N, or block:N, not %s",
-			is_to ? "to" : "from", text);
+		return complain_usage(command,
+				      "--%s takes a time (5, 1.5s, 300us), marker:SUBSYS:EVENT, "
+				      "event:SUBSYS:EVENT with or without #N, or block:N, not %s",
+				      is_to ? "to" : "from", text);
 	return CLI_FINE;
 }
 

@@ -163,8 +163,8 @@ Test(render, json_puts_records_and_tables_into_one_object)
 		end(&rows),
 		"{\"name\":\"all\",\"count\":-1,\"per_second\":null,\"longest_ns\":null,"
 		"\"share_percent\":true,\"place\":null,\"file\":null,\"event\":["
-		"{\"name\":\"a\\\"\\n\\u001b\\ufffd\",\"count\":1,\"per_second\":2.5,\"longest_ns\":2000,"
-		"\"share_percent\":50,\"place\":\"0x401000\",\"file\":\"b.c\"},"
+		"{\"name\":\"a\\\"\\n\\u001b\\ufffd\",\"count\":1,\"per_second\":2.5,"
+		"\"longest_ns\":2000,\"share_percent\":50,\"place\":\"0x401000\",\"file\":\"b.c\"},"
 		"{\"name\":\"b\",\"count\":2,\"per_second\":2.5,\"longest_ns\":0,"
 		"\"share_percent\":50,\"place\":null,\"file\":null}]}\n");
 }

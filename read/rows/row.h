@@ -33,7 +33,10 @@ enum row_flag {
 };
 
 struct row_column {
-	/* in lower case, "per_second"; its title in text is "PER SECOND", of "name" the table's name */
+	/*
+	 * in lower case, "per_second"; its title in text is "PER SECOND", and of "name" the table's
+	 * name
+	 */
 	const char *name;
 	enum row_type type;
 	enum row_unit unit;
