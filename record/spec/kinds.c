@@ -5,7 +5,6 @@
  */
 #include "record/spec/kinds.h"
 
-#include "record/spec/marker_spec.h"
 #include "record/spec/spec.h"
 
 #include <linux/perf_event.h>

@@ -5,6 +5,8 @@
 
 #include "record/spec/syntax.h"
 
+#define COST_NAMES_MAX 4 /* of count=, in one spec */
+
 /* marker:SUBSYSTEM:EVENT; a name of count=, as abi/cost.h or perf(1) has it. */
 int spec_read_marker(const struct spec_syntax *syntax);
 int spec_read_cost(const struct spec_syntax *syntax, const char *name, struct spec_span span);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "record/spec/marker_spec.h"
-
+/* Specs of markers, and what they count: marker:SUBSYS:EVENT/count=NAME+NAME/. */
 #include "abi/cost.h"
 #include "base/cost_event.h"
 #include "base/lack.h"
@@ -8,18 +7,14 @@
 #include "record/perf/count_event.h"
 #include "record/spec/kinds.h"
 #include "record/spec/spec.h"
-#include "target/process/target.h"
 
 #include <ctype.h>
 #include <errno.h>
-#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -43,20 +38,6 @@ static const struct {
 	{ "cpu-cycles", COST_CYCLES },
 	{ "branch-instructions", COST_BRANCHES },
 };
-
-long marker_calls_try(void)
-{
-	struct timespec now;
-	struct rusage usage;
-	long filters = target_filters(gettid());
-	uint32_t word = 0;
-
-	(void)!syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &now);
-	(void)!syscall(SYS_getrusage, RUSAGE_THREAD, &usage);
-	(void)!syscall(SYS_tgkill, getpid(), gettid(), 0);
-	(void)!syscall(SYS_futex, &word, FUTEX_WAKE, 1, NULL, NULL, 0);
-	return filters > 0 ? filters : 0;
-}
 
 /* Whether it is a name or glob: characters of identifiers and of fnmatch(3), brackets closed. */
 static int name_check(const char *name, size_t bytes)

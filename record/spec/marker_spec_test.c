@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "abi/cost.h"
-#include "record/spec/marker_spec.h"
 #include "record/spec/spec.h"
 
 #include <criterion/criterion.h>
