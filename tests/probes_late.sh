@@ -18,7 +18,8 @@ assert len(gaps) == 5, gaps
 for gap in gaps:
 	assert gap["name"].endswith("libprobed.so") and gap["cause"] == "loaded late", gap
 	assert 0 < gap["length_ns"] == gap["end_ns"] - gap["begin_ns"], gap
-	assert not any(gap["begin_ns"] < other["end_ns"] and other["begin_ns"] < gap["end_ns"] for other in gaps if other is not gap)
+# each ends when the tool hears of it, which may be after the next library came
+assert len({gap["begin_ns"] for gap in gaps}) == 5, gaps
 GAPS
 
 # A running program that has no such library yet: the recording waits for it, by a glob or by its
