@@ -44,22 +44,43 @@ int index_make(struct index *index, int dir, const char *name, const uint8_t uui
 	return write_at(index->fd, &index->head, sizeof(index->head), 0);
 }
 
+static int waiting_write(struct index *index)
+{
+	size_t bytes = index->waiting_count * sizeof(*index->waiting);
+	off_t end = (off_t)(sizeof(index->head) + index->head.packets * sizeof(*index->waiting));
+	int err = write_at(index->fd, index->waiting, bytes, end);
+
+	if (err) {
+		(void)!ftruncate(index->fd, end); /* should it fail, a reader drops the part */
+		return err;
+	}
+	index->head.packets += index->waiting_count;
+	index->waiting_count = 0;
+	return 0;
+}
+
 int index_add(struct index *index, const struct index_packet *packet)
 {
-	off_t end = (off_t)(sizeof(index->head) + index->head.packets * sizeof(*packet));
-	int err = write_at(index->fd, packet, sizeof(*packet), end);
+	int err;
 
-	if (!err)
-		index->head.packets++;
-	else
-		(void)!ftruncate(index->fd, end); /* should it fail, a reader drops the part */
+	index->waiting[index->waiting_count++] = *packet;
+	if (index->waiting_count < INDEX_WAITING)
+		return 0;
+	err = waiting_write(index);
+	if (err)
+		index->waiting_count--;
 	return err;
 }
 
 int index_end(struct index *index)
 {
-	index->head.is_ended = 1;
-	return write_at(index->fd, &index->head, sizeof(index->head), 0);
+	int lacks = waiting_write(index), err;
+
+	if (lacks && !index->head.write_error)
+		index->head.write_error = (uint32_t)-lacks;
+	index->head.is_ended = !lacks;
+	err = write_at(index->fd, &index->head, sizeof(index->head), 0);
+	return lacks ? lacks : err;
 }
 
 int index_close(struct index *index)
@@ -446,11 +467,11 @@ static int write_mended(struct check *check, uint64_t cut)
 	for (uint32_t i = 0; !err && i < reader->file_count; i++)
 		if (!reader->streams[i].is_foreign && file_of(check, &reader->streams[i]))
 			keep_rest(check, file_of(check, &reader->streams[i]));
+	if (!err)
+		err = check->err ? check->err : waiting_write(&check->mended);
 	head.packets = check->mended.head.packets;
 	head.cut = cut;
-	if (!err)
-		err = check->err ? check->err : write_at(check->mended.fd, &head, sizeof(head), 0);
-	return err;
+	return err ? err : write_at(check->mended.fd, &head, sizeof(head), 0);
 }
 
 int index_mend(struct trace_reader *reader)

@@ -39,9 +39,17 @@ struct index_packet {
 	uint64_t begin_ticks, end_ticks;
 };
 
+#define INDEX_WAITING 16
+
+/*
+ * Packets are added to the file several at a time. A reader misses nothing: of a trace that has not
+ * ended it takes packets that its index lacks, too.
+ */
 struct index {
 	int fd;			/* -1: none */
 	struct index_head head; /* on disk as it was when it was last written */
+	struct index_packet waiting[INDEX_WAITING];
+	unsigned int waiting_count;
 };
 
 /* Make a trace's index, under this name. 0 or -errno; index_close() in any case. */
@@ -50,7 +58,10 @@ int index_make(struct index *index, int dir, const char *name, const uint8_t uui
 /* Append a packet, or fail and leave the index as it was. 0 or -errno. */
 int index_add(struct index *index, const struct index_packet *packet);
 
-/* Write the head. 0 or -errno. */
+/*
+ * Write what waits, and the head: the trace has ended, or lacks room for that, which write_error is
+ * then to say. 0 or -errno.
+ */
 int index_end(struct index *index);
 int index_close(struct index *index);
 

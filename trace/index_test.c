@@ -217,21 +217,48 @@ Test(index, losses_that_no_packet_says_are_known)
 	sample_folder_remove(dir);
 }
 
-Test(index, packet_without_room_for_its_entry_is_not_written)
+/* Room for so many entries. */
+static void limit_index(rlim_t entries)
 {
-	struct rlimit limit = { .rlim_cur = sizeof(struct index_head) +
-					    (FACT_PACKETS + 6) * sizeof(struct index_packet),
+	struct rlimit limit = { .rlim_cur = entries == RLIM_INFINITY
+						    ? entries
+						    : sizeof(struct index_head) +
+							      entries * sizeof(struct index_packet),
 				.rlim_max = RLIM_INFINITY };
-	struct trace_writer *writer = write_trace();
 
 	signal(SIGXFSZ, SIG_IGN);
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	cr_assert_eq(write_packet(writer, 20, 0), -WM_E_TRACE_FULL);
-	limit.rlim_cur = RLIM_INFINITY;
-	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	cr_assert_eq(write_packet(writer, 20, 0), 0);
+}
+
+Test(index, packet_without_room_for_its_entry_is_not_written)
+{
+	struct trace_writer *writer = write_trace();
+	uint64_t written = 0;
+
+	limit_index(INDEX_WAITING - 1);
+	while (FACT_PACKETS + PACKETS * STREAMS + written < INDEX_WAITING - 1)
+		cr_assert_eq(write_packet(writer, 20, written++), 0);
+	cr_assert_eq(write_packet(writer, 20, written), -WM_E_TRACE_FULL);
+	limit_index(RLIM_INFINITY);
+	cr_assert_eq(write_packet(writer, 20, written++), 0);
 	cr_assert_eq(trace_writer_close(writer), 0);
-	expect(35, 0, NULL, NULL);
+	expect(EVENTS * (PACKETS * STREAMS + written), 0, NULL, NULL);
+	sample_folder_remove(dir);
+}
+
+/* Its packets are all read, and it is not taken for one whose recorder was killed. */
+Test(index, trace_without_room_for_its_last_entries_says_so)
+{
+	struct trace_writer *writer = write_trace();
+	struct trace_reader *reader;
+
+	limit_index(FACT_PACKETS + 2);
+	cr_assert_eq(trace_writer_close(writer), -WM_E_TRACE_FULL);
+	limit_index(RLIM_INFINITY);
+	expect(EVENTS * PACKETS * STREAMS, 0, NULL, NULL);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_expect_str_eq(reader_end_words(reader), "the recorder could not write all of the trace");
+	trace_reader_close(reader);
 	sample_folder_remove(dir);
 }
 

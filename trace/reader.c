@@ -30,7 +30,8 @@ const char *reader_end_words(const struct trace_reader *reader)
 	if (reader->live || (reader->is_indexed && reader->is_ended && !reader->write_error))
 		return NULL;
 	return !reader->is_indexed ? "the trace has no index: packets may be missing"
-	       : reader->is_ended  ? "the recorder could not write all of the trace"
+	       : reader->is_ended || reader->write_error
+		       ? "the recorder could not write all of the trace"
 	       : reader->meta.in_memory
 		       ? "the recorder was killed: what was in memory alone is missing"
 		       : "the recorder was killed: its last 100 ms may be missing";
