@@ -160,23 +160,37 @@ void fact_put_class(struct text *to, uint64_t wall_ns, uint32_t process,
 
 /* ---- reading ---- */
 
-static int keep(char **to, const struct wm_event_field *field)
+static int keep_text(struct facts *facts, const char **to, const char *text)
 {
-	free(*to);
-	*to = strdup(field->value.run.start ? field->value.run.start : "");
-	return *to ? 0 : -ENOMEM;
+	char *copy;
+
+	if (array_grow(&facts->texts, &facts->text_room, facts->text_count + 1,
+		       sizeof(*facts->texts)))
+		return -ENOMEM;
+	*to = copy = strdup(text);
+	if (!copy)
+		return -ENOMEM;
+	facts->texts[facts->text_count++] = copy;
+	return 0;
+}
+
+static int keep(struct facts *facts, const char **to, const struct wm_event_field *field)
+{
+	return keep_text(facts, to, field->value.run.start ? field->value.run.start : "");
 }
 
 /* Bytes in hex; NULL for none. */
-static int keep_hex(char **to, const struct wm_event_field *field)
+static int keep_hex(struct facts *facts, const char **to, const struct wm_event_field *field)
 {
 	struct text hex = { 0 };
+	int err;
 
-	if (field->value.run.bytes)
-		text_hex(&hex, (const unsigned char *)field->value.run.start,
-			 field->value.run.bytes);
-	*to = hex.at;
-	return hex.error;
+	if (!field->value.run.bytes)
+		return 0;
+	text_hex(&hex, (const unsigned char *)field->value.run.start, field->value.run.bytes);
+	err = hex.error ? hex.error : keep_text(facts, to, hex.at);
+	text_release(&hex);
+	return err;
 }
 
 /* Whether a field is a string, and not one that could not be read. */
@@ -225,9 +239,9 @@ static int take_process(struct facts *facts, enum fact fact, const struct wm_eve
 					  .start_time = field[4].value.u,
 					  .begin_ns = field[5].value.u,
 					  .way = way_of(fact) };
-	err = keep_hex(&process->build_id, &field[6]);
+	err = keep_hex(facts, &process->build_id, &field[6]);
 	if (!err)
-		err = keep(&process->exe, &field[7]);
+		err = keep(facts, &process->exe, &field[7]);
 	if (!err)
 		err = trace_schema_new(&process->schema);
 	process->declared = !err;
@@ -267,35 +281,31 @@ static int take_module(struct fact_process *process, const struct wm_event_field
 			       field[4].value.run.bytes);
 }
 
-static int take_change(struct fact_process *process, const struct wm_event_field *field)
+static int take_change(struct facts *facts, struct fact_process *process,
+		       const struct wm_event_field *field)
 {
 	struct fact_change change = { .begin_ns = field[1].value.u, .gap_ns = field[2].value.u };
 
 	if (!is_there(&field[3]) || !is_there(&field[4]))
 		return -EINVAL;
 	if (array_grow(&process->changes, &process->change_room, process->change_count + 1,
-		       sizeof(change)))
+		       sizeof(change)) ||
+	    keep(facts, &change.from, &field[3]) || keep(facts, &change.to, &field[4]))
 		return -ENOMEM;
-	if (keep(&change.from, &field[3]) || keep(&change.to, &field[4])) {
-		free(change.from);
-		return -ENOMEM;
-	}
 	process->changes[process->change_count++] = change;
 	return 0;
 }
 
-static int take_gap(struct fact_process *process, const struct wm_event_field *field)
+static int take_gap(struct facts *facts, struct fact_process *process,
+		    const struct wm_event_field *field)
 {
 	struct fact_gap gap = { .begin_ns = field[1].value.u, .end_ns = field[2].value.u };
 
 	if (!is_there(&field[3]) || !is_there(&field[4]))
 		return -EINVAL;
-	if (array_grow(&process->gaps, &process->gap_room, process->gap_count + 1, sizeof(gap)))
+	if (array_grow(&process->gaps, &process->gap_room, process->gap_count + 1, sizeof(gap)) ||
+	    keep(facts, &gap.name, &field[3]) || keep(facts, &gap.cause, &field[4]))
 		return -ENOMEM;
-	if (keep(&gap.name, &field[3]) || keep(&gap.cause, &field[4])) {
-		free(gap.name);
-		return -ENOMEM;
-	}
 	process->gaps[process->gap_count++] = gap;
 	return 0;
 }
@@ -307,12 +317,9 @@ static int take_unrecorded(struct facts *facts, const struct wm_event_field *fie
 	if (!is_there(&field[1]) || !is_there(&field[2]))
 		return -EINVAL;
 	if (array_grow(&facts->unrecorded, &facts->unrecorded_room, facts->unrecorded_count + 1,
-		       sizeof(one)))
+		       sizeof(one)) ||
+	    keep(facts, &one.program, &field[1]) || keep(facts, &one.reason, &field[2]))
 		return -ENOMEM;
-	if (keep(&one.program, &field[1]) || keep(&one.reason, &field[2])) {
-		free(one.program);
-		return -ENOMEM;
-	}
 	facts->unrecorded[facts->unrecorded_count++] = one;
 	return 0;
 }
@@ -325,7 +332,7 @@ static int take_watch(struct facts *facts, const struct wm_event_field *field)
 		return -EINVAL;
 	if (array_grow(&facts->watches, &facts->watch_room, facts->watch_count + 1,
 		       sizeof(watch)) ||
-	    keep(&watch.spec, &field[1]))
+	    keep(facts, &watch.spec, &field[1]))
 		return -ENOMEM;
 	facts->watches[facts->watch_count++] = watch;
 	return 0;
@@ -340,7 +347,7 @@ static int take_figure(struct facts *facts, const struct wm_event_field *field)
 		return -EINVAL;
 	watch = &facts->watches[field[0].value.u];
 	if (array_grow(&watch->figures, &watch->room, watch->count + 1, sizeof(figure)) ||
-	    keep(&figure.name, &field[1]))
+	    keep(facts, &figure.name, &field[1]))
 		return -ENOMEM;
 	watch->figures[watch->count++] = figure;
 	return 0;
@@ -407,7 +414,7 @@ static int take_class(const struct facts *facts, struct fact_process *process,
 	return err == -EEXIST ? -EINVAL : err < 0 ? err : 0;
 }
 
-static int take_of_process(const struct facts *facts, struct fact_process *process, enum fact fact,
+static int take_of_process(struct facts *facts, struct fact_process *process, enum fact fact,
 			   const struct wm_event_field *fields)
 {
 	if (!process)
@@ -419,9 +426,9 @@ static int take_of_process(const struct facts *facts, struct fact_process *proce
 	case FACT_MODULE:
 		return take_module(process, fields);
 	case FACT_CHANGE:
-		return take_change(process, fields);
+		return take_change(facts, process, fields);
 	case FACT_GAP:
-		return take_gap(process, fields);
+		return take_gap(facts, process, fields);
 	case FACT_CLASS:
 		return take_class(facts, process, fields);
 	default:
@@ -436,9 +443,9 @@ int facts_take(struct facts *facts, enum fact fact, const struct wm_event_field 
 		facts->format = (uint32_t)fields[0].value.u;
 		return 0;
 	case FACT_HOST:
-		return keep(&facts->hostname, &fields[0]);
+		return keep(facts, &facts->hostname, &fields[0]);
 	case FACT_IN_MEMORY:
-		return keep(&facts->in_memory, &fields[0]);
+		return keep(facts, &facts->in_memory, &fields[0]);
 	case FACT_PROCESS:
 	case FACT_START:
 	case FACT_FORK:
@@ -470,12 +477,6 @@ static int gap_order(const void *a, const void *b)
 	return order ? order : !left->end_ns - !right->end_ns;
 }
 
-static void gap_release(struct fact_gap *gap)
-{
-	free(gap->name);
-	free(gap->cause);
-}
-
 static void gap_merge(struct fact_process *process)
 {
 	struct fact_gap *all = process->gaps;
@@ -484,10 +485,8 @@ static void gap_merge(struct fact_process *process)
 	if (process->gap_count)
 		qsort(all, process->gap_count, sizeof(*all), gap_order);
 	for (size_t i = 0; i < process->gap_count; i++) {
-		if (kept && all[i].begin_ns == all[kept - 1].begin_ns &&
-		    !strcmp(all[i].name, all[kept - 1].name))
-			gap_release(&all[i]);
-		else
+		if (!kept || all[i].begin_ns != all[kept - 1].begin_ns ||
+		    strcmp(all[i].name, all[kept - 1].name) != 0)
 			all[kept++] = all[i];
 	}
 	process->gap_count = kept;
@@ -514,43 +513,26 @@ void fact_modules_release(struct fact_process *process)
 	free(process->modules);
 }
 
-static void process_release(struct fact_process *process)
-{
-	free(process->exe);
-	free(process->build_id);
-	fact_modules_release(process);
-	for (size_t i = 0; i < process->change_count; i++) {
-		free(process->changes[i].from);
-		free(process->changes[i].to);
-	}
-	free(process->changes);
-	for (size_t i = 0; i < process->gap_count; i++)
-		gap_release(&process->gaps[i]);
-	free(process->gaps);
-	trace_schema_free(process->schema);
-}
-
 void facts_release(struct facts *facts)
 {
-	for (uint32_t i = 0; i < facts->process_count; i++)
-		process_release(&facts->processes[i]);
-	free(facts->processes);
-	for (size_t i = 0; i < facts->unrecorded_count; i++) {
-		free(facts->unrecorded[i].program);
-		free(facts->unrecorded[i].reason);
+	for (uint32_t i = 0; i < facts->process_count; i++) {
+		struct fact_process *process = &facts->processes[i];
+
+		fact_modules_release(process);
+		free(process->changes);
+		free(process->gaps);
+		trace_schema_free(process->schema);
 	}
-	free(facts->unrecorded);
-	for (size_t i = 0; i < facts->watch_count; i++) {
-		for (size_t j = 0; j < facts->watches[i].count; j++)
-			free(facts->watches[i].figures[j].name);
+	for (size_t i = 0; i < facts->watch_count; i++)
 		free(facts->watches[i].figures);
-		free(facts->watches[i].spec);
-	}
+	free(facts->processes);
+	free(facts->unrecorded);
 	free(facts->watches);
 	free(facts->enums);
 	enumeration_pool_release(&facts->pool);
 	trace_schema_free(facts->schema);
-	free(facts->hostname);
-	free(facts->in_memory);
+	for (size_t i = 0; i < facts->text_count; i++)
+		free(facts->texts[i]);
+	free(facts->texts);
 	*facts = (struct facts){ 0 };
 }

@@ -100,13 +100,13 @@ struct fact_module {
 
 /* Specs that went and came, and from when on: struct trace_change (writer.h). */
 struct fact_change {
-	char *from, *to;
+	const char *from, *to;
 	uint64_t begin_ns, gap_ns;
 };
 
 /* From when to when, by the wall clock, hits are missing: struct trace_gap (writer.h). */
 struct fact_gap {
-	char *name, *cause;
+	const char *name, *cause;
 	uint64_t begin_ns, end_ns;
 };
 
@@ -123,9 +123,9 @@ struct fact_process {
 	size_t change_count, change_room;
 	struct fact_gap *gaps; /* likewise, after facts_end() */
 	size_t gap_count, gap_room;
-	char way;		   /* enum life_kind */
-	uint64_t begin_ns, end_ns; /* by the wall clock, as the recorder saw it; end 0: unknown */
-	char *exe, *build_id;	   /* the latter in hex; NULL: it has none */
+	char way;		    /* enum life_kind */
+	uint64_t begin_ns, end_ns;  /* by the wall clock, as the recorder saw it; end 0: unknown */
+	const char *exe, *build_id; /* the latter in hex; NULL: it has none */
 	struct trace_schema *schema;
 };
 
@@ -139,15 +139,15 @@ void fact_modules_release(struct fact_process *process);
 
 /* Processes of a program that ran unrecorded, and why. */
 struct fact_unrecorded {
-	char *program, *reason;
+	const char *program, *reason;
 	uint64_t processes;
 };
 
 /* What a watch came to: figures by name. */
 struct fact_watch {
-	char *spec;
+	const char *spec;
 	struct fact_figure {
-		char *name;
+		const char *name;
 		uint64_t value;
 	} * figures;
 	size_t count, room;
@@ -156,10 +156,12 @@ struct fact_watch {
 struct facts {
 	struct trace_schema *schema; /* of the facts themselves */
 	uint8_t uuid[16];
-	uint32_t format; /* FACTS_FORMAT; 0 until it was read */
-	int is_broken;	 /* some could not be read */
-	char *hostname;	 /* may be NULL, as in_memory: trace_in_memory_add() */
-	char *in_memory;
+	uint32_t format;      /* FACTS_FORMAT; 0 until it was read */
+	int is_broken;	      /* some could not be read */
+	const char *hostname; /* may be NULL, as in_memory: trace_in_memory_add() */
+	const char *in_memory;
+	char **texts; /* all strings but those of modules */
+	size_t text_count, text_room;
 	struct trace_clock clocks[TRACE_CLOCKS];
 	struct enumeration_pool pool;
 	const struct enumeration **enums; /* by number; may be NULL */
