@@ -83,24 +83,7 @@ struct lines {
 	struct lines_function *seen_functions;
 };
 
-static int lines_show(struct lines *lines);
-
 /* Sources and lines, each once. */
-
-static uint32_t mix(uint64_t value)
-{
-	value *= 0x9e3779b97f4a7c15ull;
-	return (uint32_t)(value ^ value >> 32);
-}
-
-static uint32_t hash_of(const char *text)
-{
-	uint64_t hash = 14695981039346656037ull; /* FNV-1a */
-
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
-	return mix(hash);
-}
 
 /*
  * A path that the compiler got may include the folder that it worked in: /shop/build/../order.c.
@@ -146,7 +129,7 @@ static int lines_source_intern(struct lines *lines, const char *path, uint32_t *
 	memcpy(tidy, path, bytes);
 	tidy[bytes] = '\0';
 	path_tidy(tidy);
-	hash = hash_of(tidy);
+	hash = slots_hash_text(tidy);
 	if (slots_fit(&lines->source_slots))
 		return -ENOMEM;
 	for (uint64_t at = hash; slots_next(&lines->source_slots, hash, &at, index);)
@@ -167,7 +150,7 @@ static int lines_source_intern(struct lines *lines, const char *path, uint32_t *
 /* The index of a line, made where it is new. 0 or -ENOMEM. */
 static int line_intern(struct lines *lines, uint32_t source, uint32_t number, uint32_t *index)
 {
-	uint32_t hash = mix((uint64_t)source << 32 | number);
+	uint32_t hash = slots_hash((uint64_t)source << 32 | number);
 
 	if (slots_fit(&lines->line_slots))
 		return -ENOMEM;
@@ -873,45 +856,6 @@ int lines_take(struct lines *lines, struct image *image, const struct ran *ran)
 	return err;
 }
 
-/* ---- settling ---- */
-
-static int by_path(const void *one, const void *other)
-{
-	const struct own_module *a = one, *b = other;
-	int order = strcmp(a->path, b->path);
-
-	return order ? order
-		     : strcmp(a->build_id ? a->build_id : "", b->build_id ? b->build_id : "");
-}
-
-int lines_settle(struct lines *lines)
-{
-	int err = 0;
-
-	if (lines->module_count)
-		qsort(lines->modules, lines->module_count, sizeof(*lines->modules), by_path);
-	for (size_t i = 0; !err && i < lines->module_count; i++) {
-		insns_settle(&lines->modules[i].insns);
-		err = lines_count_module(lines, &lines->modules[i]);
-	}
-	return err ? err : lines_show(lines);
-}
-
-const struct lines_source *lines_source(const struct lines *lines, size_t index)
-{
-	return index < lines->seen_count ? &lines->seen[index] : NULL;
-}
-
-const struct lines_module *lines_module(const struct lines *lines, size_t index)
-{
-	return index < lines->module_count ? &lines->modules[index].seen : NULL;
-}
-
-uint64_t lines_instructions(const struct lines *lines)
-{
-	return lines->instructions;
-}
-
 /* The counts, put in order: sources by path, lines by number, branches by address. */
 
 /* A line on its way to its place. */
@@ -1172,4 +1116,43 @@ out:
 	free(places);
 	free(by_line);
 	return err;
+}
+
+/* ---- settling ---- */
+
+static int by_path(const void *one, const void *other)
+{
+	const struct own_module *a = one, *b = other;
+	int order = strcmp(a->path, b->path);
+
+	return order ? order
+		     : strcmp(a->build_id ? a->build_id : "", b->build_id ? b->build_id : "");
+}
+
+int lines_settle(struct lines *lines)
+{
+	int err = 0;
+
+	if (lines->module_count)
+		qsort(lines->modules, lines->module_count, sizeof(*lines->modules), by_path);
+	for (size_t i = 0; !err && i < lines->module_count; i++) {
+		insns_settle(&lines->modules[i].insns);
+		err = lines_count_module(lines, &lines->modules[i]);
+	}
+	return err ? err : lines_show(lines);
+}
+
+const struct lines_source *lines_source(const struct lines *lines, size_t index)
+{
+	return index < lines->seen_count ? &lines->seen[index] : NULL;
+}
+
+const struct lines_module *lines_module(const struct lines *lines, size_t index)
+{
+	return index < lines->module_count ? &lines->modules[index].seen : NULL;
+}
+
+uint64_t lines_instructions(const struct lines *lines)
+{
+	return lines->instructions;
 }

@@ -32,44 +32,10 @@ static inline void thread_enter(struct thread_record *thread, enum thread_state 
 	thread->since_ns = ns;
 }
 
-static void thread_be_here(const struct thread_states *states, struct thread_record *thread,
-			   uint64_t ns);
-static int thread_place_spend(struct thread_record *thread, uint64_t ns);
-
 /* Threads by number. The kernel gives the number of a thread that ended to another. */
 
-#define SLOTS_FIRST 256
 /* A zombie may wait once more while it exits. Its number is in use again later. */
 #define RESUMED_NS 100000000
-
-static uint32_t *slot_of(const struct thread_states *states, uint32_t tid)
-{
-	size_t slot = (size_t)(tid * 0x9e3779b97f4a7c15u >> 32) & (states->slot_count - 1);
-
-	while (states->slots[slot] && states->threads[states->slots[slot] - 1].tid != tid)
-		slot = (slot + 1) & (states->slot_count - 1);
-	return &states->slots[slot];
-}
-
-static int slots_grow(struct thread_states *states)
-{
-	size_t want = states->slot_count ? states->slot_count * 2 : SLOTS_FIRST;
-	uint32_t *old = states->slots;
-
-	if (states->count < states->slot_count / 2)
-		return 0;
-	states->slots = calloc(want, sizeof(*states->slots));
-	if (!states->slots) {
-		states->slots = old;
-		return -ENOMEM;
-	}
-	states->slot_count = want;
-	/* of several with one number, the latest */
-	for (size_t i = 0; i < states->count; i++)
-		*slot_of(states, states->threads[i].tid) = (uint32_t)i + 1;
-	free(old);
-	return 0;
-}
 
 /* A thread that is here for the first time; `is_later`: another had its number. */
 static struct thread_record *thread_new(struct thread_states *states, uint32_t pid, uint32_t tid,
@@ -78,7 +44,7 @@ static struct thread_record *thread_new(struct thread_states *states, uint32_t p
 	int is_beside_loss = states->lost_events && ns <= states->lost_until_ns;
 	struct thread_record *thread;
 
-	if (states->count == UINT32_MAX - 1 || slots_grow(states) ||
+	if (states->count == UINT32_MAX - 1 || slots_fit(&states->slots) ||
 	    array_grow(&states->threads, &states->room, states->count + 1, sizeof(*thread)))
 		return NULL;
 	thread = &states->threads[states->count++];
@@ -94,7 +60,7 @@ static struct thread_record *thread_new(struct thread_states *states, uint32_t p
 		.lost_switches = states->lost_switches,
 		.lost_ns = is_beside_loss ? states->before_ns : states->lost_ns,
 	};
-	*slot_of(states, tid) = (uint32_t)states->count;
+	slots_add(&states->slots, slots_hash(tid), (uint32_t)states->count - 1);
 	return thread;
 }
 
@@ -126,7 +92,13 @@ static int is_over(const struct thread_record *thread, const struct thread_event
 /* The index of the last thread with that number, and 1; 0: none. */
 static uint32_t thread_index(const struct thread_states *states, uint32_t tid)
 {
-	return states->slot_count ? *slot_of(states, tid) : 0;
+	uint32_t hash = slots_hash(tid), number, last = 0;
+
+	for (uint64_t at = hash;
+	     states->slots.all && slots_next(&states->slots, hash, &at, &number);)
+		if (states->threads[number].tid == tid && number >= last)
+			last = number + 1;
+	return last;
 }
 
 /* The thread that an event is about, made if it is new. NULL: no memory. */
@@ -147,124 +119,6 @@ static struct thread_record *thread_of(struct thread_states *states,
 	return thread_new(states, event->pid, event->tid, event->ns, 1);
 }
 
-/* The sums of threads' times: in between, and at the end. */
-
-int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,
-			uint64_t times[THREAD_TIMES])
-{
-	static const enum thread_time open[] = {
-		[THREAD_UNSEEN] = THREAD_TIME_UNKNOWN,	[THREAD_UNKNOWN] = THREAD_TIME_UNKNOWN,
-		[THREAD_RUNNING] = THREAD_TIME_RUNNING, [THREAD_RUNNABLE] = THREAD_TIME_RUNNABLE,
-		[THREAD_ASLEEP] = THREAD_TIME_ASLEEP,	[THREAD_ENDED] = THREAD_TIME_UNKNOWN,
-	};
-	const struct thread_event event = {
-		.kind = THREAD_IS_HERE, .ns = ns, .pid = pid, .tid = tid, .cpu = -1
-	};
-	struct thread_record *thread = tid ? thread_of(states, &event) : NULL;
-
-	memset(times, 0, THREAD_TIMES * sizeof(*times));
-	if (!thread)
-		return tid ? -ENOMEM : 0;
-	thread->is_recorded = 1;
-	thread_be_here(states, thread, ns);
-	thread_settle(thread);
-	memcpy(times, thread->ns, sizeof(thread->ns));
-	if (ns > thread->since_ns)
-		times[open[thread->state]] += ns - thread->since_ns;
-	return 0;
-}
-
-/* Divide the waits between the first and the last of the kernel's sums. */
-static void delay_divide(struct thread_record *thread)
-{
-	const struct thread_delay *first = &thread->delay_first, *last = &thread->delay_last;
-	uint64_t waiting_ns = last->waiting_ns - first->waiting_ns;
-	uint64_t preempted_ns = last->runnable_ns - first->runnable_ns;
-	uint64_t runnable_ns = last->ns > first->ns ? last->ns - first->ns : 0;
-
-	/* the kernel counts the time after a wake and that after a preemption together */
-	runnable_ns = runnable_ns > preempted_ns ? runnable_ns - preempted_ns : 0;
-	runnable_ns = runnable_ns < waiting_ns ? runnable_ns : waiting_ns;
-	thread->ns[THREAD_TIME_WAITING] -= waiting_ns;
-	thread->ns[THREAD_TIME_RUNNABLE] += runnable_ns;
-	thread->ns[THREAD_TIME_ASLEEP] += waiting_ns - runnable_ns;
-}
-
-/*
- * A wait that has no end. Where neither wakes, states nor exits are recorded, it may have been the
- * thread's end: only a later sum of the kernel's shows that it lived.
- */
-static void wait_close(const struct thread_states *states, struct thread_record *thread,
-		       uint64_t end_ns)
-{
-	int is_known = THREAD_LETTERS[thread->letter] != '?' || states->wakes ||
-		       states->has_tasks || thread->delay_last.at_ns > thread->since_ns;
-
-	if (thread->is_woken_early) {
-		thread_spend(thread, THREAD_TIME_RUNNABLE, end_ns);
-		return;
-	}
-	if (!is_known) {
-		thread->end_ns = thread->since_ns;
-		return;
-	}
-	thread_wait_spend(thread, end_ns);
-	thread_spend(thread, states->wakes ? THREAD_TIME_ASLEEP : THREAD_TIME_WAITING, end_ns);
-}
-
-static void thread_finish(const struct thread_states *states, struct thread_record *thread,
-			  uint64_t end_ns)
-{
-	thread_settle(thread);
-	thread->end_ns = end_ns;
-	switch (thread->state) {
-	case THREAD_UNSEEN:
-	case THREAD_UNKNOWN:
-		thread_spend(thread, THREAD_TIME_UNKNOWN, end_ns);
-		break;
-	case THREAD_RUNNING:
-		if (thread->is_exiting)
-			thread->end_ns = thread->since_ns;
-		else
-			thread_spend(thread, THREAD_TIME_RUNNING, end_ns);
-		break;
-	case THREAD_RUNNABLE:
-		thread_spend(thread, THREAD_TIME_RUNNABLE, end_ns);
-		break;
-	case THREAD_ASLEEP:
-		wait_close(states, thread, end_ns);
-		break;
-	case THREAD_ENDED:
-		thread->end_ns = thread->since_ns;
-		break;
-	}
-}
-
-int thread_states_finish(struct thread_states *states, uint64_t end_ns)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < states->count; i++) {
-		struct thread_record *thread = &states->threads[i];
-		uint64_t lived_ns;
-
-		thread_finish(states, thread, end_ns);
-		if (!err && (thread->state == THREAD_ASLEEP || thread->state == THREAD_RUNNABLE))
-			err = thread_place_spend(thread, thread->end_ns);
-		if (thread->delay_first.is_known)
-			delay_divide(thread);
-		thread->lost_events = states->lost_events - thread->lost_events;
-		thread->lost_ns = states->lost_ns - thread->lost_ns;
-		lived_ns = thread->end_ns > thread->begin_ns ? thread->end_ns - thread->begin_ns
-							     : 0;
-		thread->lost_ns = thread->lost_ns < lived_ns ? thread->lost_ns : lived_ns;
-		frequent_sort(&thread->wakers);
-		frequent_sort(&thread->places);
-		for (size_t as = 0; as <= THREAD_LETTER_COUNT; as++)
-			frequent_sort(&thread->off[as]);
-	}
-	return err;
-}
 #define CPUS_MAX 8192 /* of others, it isn't known who runs there */
 
 void thread_states_init(struct thread_states *states, uint64_t begin_ns)
@@ -281,7 +135,7 @@ void thread_states_release(struct thread_states *states)
 			frequent_release(&states->threads[i].off[as]);
 	}
 	free(states->threads);
-	free(states->slots);
+	free(states->slots.all);
 	free(states->cpus);
 	*states = (struct thread_states){ 0 };
 }
@@ -709,5 +563,124 @@ int thread_states_add(struct thread_states *states, const struct thread_event *e
 		cpu->thread = event->kind == THREAD_ARRIVES && event->tid
 				      ? thread_index(states, event->tid)
 				      : 0;
+	return err;
+}
+
+/* ---- the sums of threads' times: in between, and at the end ---- */
+
+int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid, uint64_t ns,
+			uint64_t times[THREAD_TIMES])
+{
+	static const enum thread_time open[] = {
+		[THREAD_UNSEEN] = THREAD_TIME_UNKNOWN,	[THREAD_UNKNOWN] = THREAD_TIME_UNKNOWN,
+		[THREAD_RUNNING] = THREAD_TIME_RUNNING, [THREAD_RUNNABLE] = THREAD_TIME_RUNNABLE,
+		[THREAD_ASLEEP] = THREAD_TIME_ASLEEP,	[THREAD_ENDED] = THREAD_TIME_UNKNOWN,
+	};
+	const struct thread_event event = {
+		.kind = THREAD_IS_HERE, .ns = ns, .pid = pid, .tid = tid, .cpu = -1
+	};
+	struct thread_record *thread = tid ? thread_of(states, &event) : NULL;
+
+	memset(times, 0, THREAD_TIMES * sizeof(*times));
+	if (!thread)
+		return tid ? -ENOMEM : 0;
+	thread->is_recorded = 1;
+	thread_be_here(states, thread, ns);
+	thread_settle(thread);
+	memcpy(times, thread->ns, sizeof(thread->ns));
+	if (ns > thread->since_ns)
+		times[open[thread->state]] += ns - thread->since_ns;
+	return 0;
+}
+
+/* Divide the waits between the first and the last of the kernel's sums. */
+static void delay_divide(struct thread_record *thread)
+{
+	const struct thread_delay *first = &thread->delay_first, *last = &thread->delay_last;
+	uint64_t waiting_ns = last->waiting_ns - first->waiting_ns;
+	uint64_t preempted_ns = last->runnable_ns - first->runnable_ns;
+	uint64_t runnable_ns = last->ns > first->ns ? last->ns - first->ns : 0;
+
+	/* the kernel counts the time after a wake and that after a preemption together */
+	runnable_ns = runnable_ns > preempted_ns ? runnable_ns - preempted_ns : 0;
+	runnable_ns = runnable_ns < waiting_ns ? runnable_ns : waiting_ns;
+	thread->ns[THREAD_TIME_WAITING] -= waiting_ns;
+	thread->ns[THREAD_TIME_RUNNABLE] += runnable_ns;
+	thread->ns[THREAD_TIME_ASLEEP] += waiting_ns - runnable_ns;
+}
+
+/*
+ * A wait that has no end. Where neither wakes, states nor exits are recorded, it may have been the
+ * thread's end: only a later sum of the kernel's shows that it lived.
+ */
+static void wait_close(const struct thread_states *states, struct thread_record *thread,
+		       uint64_t end_ns)
+{
+	int is_known = THREAD_LETTERS[thread->letter] != '?' || states->wakes ||
+		       states->has_tasks || thread->delay_last.at_ns > thread->since_ns;
+
+	if (thread->is_woken_early) {
+		thread_spend(thread, THREAD_TIME_RUNNABLE, end_ns);
+		return;
+	}
+	if (!is_known) {
+		thread->end_ns = thread->since_ns;
+		return;
+	}
+	thread_wait_spend(thread, end_ns);
+	thread_spend(thread, states->wakes ? THREAD_TIME_ASLEEP : THREAD_TIME_WAITING, end_ns);
+}
+
+static void thread_finish(const struct thread_states *states, struct thread_record *thread,
+			  uint64_t end_ns)
+{
+	thread_settle(thread);
+	thread->end_ns = end_ns;
+	switch (thread->state) {
+	case THREAD_UNSEEN:
+	case THREAD_UNKNOWN:
+		thread_spend(thread, THREAD_TIME_UNKNOWN, end_ns);
+		break;
+	case THREAD_RUNNING:
+		if (thread->is_exiting)
+			thread->end_ns = thread->since_ns;
+		else
+			thread_spend(thread, THREAD_TIME_RUNNING, end_ns);
+		break;
+	case THREAD_RUNNABLE:
+		thread_spend(thread, THREAD_TIME_RUNNABLE, end_ns);
+		break;
+	case THREAD_ASLEEP:
+		wait_close(states, thread, end_ns);
+		break;
+	case THREAD_ENDED:
+		thread->end_ns = thread->since_ns;
+		break;
+	}
+}
+
+int thread_states_finish(struct thread_states *states, uint64_t end_ns)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < states->count; i++) {
+		struct thread_record *thread = &states->threads[i];
+		uint64_t lived_ns;
+
+		thread_finish(states, thread, end_ns);
+		if (!err && (thread->state == THREAD_ASLEEP || thread->state == THREAD_RUNNABLE))
+			err = thread_place_spend(thread, thread->end_ns);
+		if (thread->delay_first.is_known)
+			delay_divide(thread);
+		thread->lost_events = states->lost_events - thread->lost_events;
+		thread->lost_ns = states->lost_ns - thread->lost_ns;
+		lived_ns = thread->end_ns > thread->begin_ns ? thread->end_ns - thread->begin_ns
+							     : 0;
+		thread->lost_ns = thread->lost_ns < lived_ns ? thread->lost_ns : lived_ns;
+		frequent_sort(&thread->wakers);
+		frequent_sort(&thread->places);
+		for (size_t as = 0; as <= THREAD_LETTER_COUNT; as++)
+			frequent_sort(&thread->off[as]);
+	}
 	return err;
 }

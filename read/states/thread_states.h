@@ -35,6 +35,7 @@
 #ifndef READ_STATES_THREAD_STATES_H
 #define READ_STATES_THREAD_STATES_H
 
+#include "base/slots.h"
 #include "read/pass/frequent.h"
 
 #include <stddef.h>
@@ -141,8 +142,7 @@ struct thread_states {
 	int has_tasks;	/* begins and ends of threads are recorded */
 
 	size_t room;
-	uint32_t *slots; /* threads by tid: index + 1, of the latest with that number */
-	size_t slot_count;
+	struct slots slots; /* of threads, by tid: several may have had one number */
 	uint64_t begin_ns;
 	uint64_t lost_events, lost_ns;
 	uint64_t lost_switches;		   /* of lost_events, those that are perhaps not wakes */
