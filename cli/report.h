@@ -12,7 +12,7 @@
 #include "read/rows/render.h"
 #include "read/states/switches.h"
 #include "record/watch/watches.h"
-#include "trace/process_numbers.h"
+#include "trace/process_records.h"
 
 /* What of the trails is there and what is not. */
 struct report_trails {

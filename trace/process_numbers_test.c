@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "trace/process_numbers.h"
+#include "trace/process_records.h"
 
 #include <criterion/criterion.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The begin and the end of processes, as records among the events: of wm_trace_next(), and of
- * wm_session_read().
+ * Processes of a trace: their begin and end, as records among the events (of wm_trace_next(), and
+ * of wm_session_read()), and which of them a pid was at a time.
  */
 #ifndef TRACE_PROCESS_RECORDS_H
 #define TRACE_PROCESS_RECORDS_H
@@ -39,5 +39,28 @@ struct life_list {
 int process_life_list_make(struct life_list *list, const struct trace_reader *reader,
 			   uint64_t from_ns);
 void process_life_list_release(struct life_list *list);
+
+/*
+ * Which of the metadata's processes a pid was at a time: one that executes another program is
+ * another, and a forked child may have its streams in its parent's.
+ */
+#define PROCESS_NUMBER_NONE UINT32_MAX
+
+/* Zeroed: none. */
+struct process_numbers {
+	struct process_number {
+		uint32_t pid, process;
+		uint64_t begin_ns;
+	} * all; /* by pid, then begin */
+	size_t count;
+};
+
+/* 0 or -ENOMEM. */
+int process_numbers_make(struct process_numbers *numbers, const struct trace_reader *reader);
+void process_numbers_release(struct process_numbers *numbers);
+
+/* The last that had begun then, or the first of all; so until *until_ns, which may be NULL. */
+uint32_t process_number_at(const struct process_numbers *numbers, uint32_t pid, uint64_t ns,
+			   uint64_t *until_ns);
 
 #endif

@@ -12,9 +12,9 @@
 
 #include "base/slots.h"
 #include "read/history/stacks.h"
-#include "read/pass/pass.h"
+#include "read/pass/merge.h"
 #include "read/pass/thread_names.h"
-#include "trace/process_numbers.h"
+#include "trace/process_records.h"
 #include "trace/reader.h"
 
 #include <stddef.h>

@@ -10,7 +10,6 @@
 #ifndef READ_PASS_SUMMARY_H
 #define READ_PASS_SUMMARY_H
 
-#include "read/pass/kernel_sums.h"
 #include "trace/reader.h"
 
 #include <stdint.h>
@@ -75,6 +74,41 @@ struct summary_span {
 	uint32_t cost_count;
 	struct summary_cost costs[SUMMARY_COSTS_MAX];
 };
+
+/*
+ * Sums of a trace's kernel events: what counts (count:NAME) came to, and how often the kernel
+ * stopped an event for a while (kernel:throttled).
+ */
+#define KERNEL_SUMS_MAX 1024 /* rows of each; what a damaged trace has beyond them is left out */
+
+#define KERNEL_COUNT_VALUES 3
+
+struct kernel_count {
+	char name[128]; /* without "count:"; of a group, of one of its events */
+	uint32_t pid;	/* 0: of several processes, or of CPUs */
+	int is_time;	/* in nanoseconds */
+	uint64_t count, enabled_ns, running_ns;
+	uint64_t last[KERNEL_COUNT_VALUES], before[KERNEL_COUNT_VALUES]; /* these three */
+};
+
+struct kernel_throttle {
+	char event[64];
+	uint64_t times;
+};
+
+/* Zeroed: empty. */
+struct kernel_sums {
+	struct kernel_count *counts;
+	size_t count, room, next;
+	struct kernel_throttle *throttles;
+	size_t throttle_count, throttle_room;
+};
+
+/* Counters took turns, and this one did not count all the time. */
+int kernel_count_is_scaled(const struct kernel_count *count);
+
+/* As if it had counted all the time; below 0: it never did. */
+double kernel_count_scaled(const struct kernel_count *count);
 
 struct summary {
 	struct summary_event *events; /* the most frequent first */

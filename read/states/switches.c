@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "read/spans/span_pairs.h"
-#include "trace/process_numbers.h"
+#include "trace/process_records.h"
 
 #include <errno.h>
 #include <stdlib.h>

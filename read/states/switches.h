@@ -6,7 +6,7 @@
 #ifndef READ_STATES_SWITCHES_H
 #define READ_STATES_SWITCHES_H
 
-#include "read/pass/pass.h"
+#include "read/pass/merge.h"
 #include "read/pass/summary.h"
 #include "read/states/thread_states.h"
 
