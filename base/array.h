@@ -41,4 +41,18 @@ static inline int array_grow(void *array, size_t *room, size_t count, size_t byt
 	return 0;
 }
 
+/* The same, and what is new is all zeroes. */
+static inline int array_grow_zeroed(void *array, size_t *room, size_t count, size_t bytes)
+{
+	size_t before = *room;
+	char *all;
+	int err = array_grow(array, room, count, bytes);
+
+	if (err || *room == before)
+		return err;
+	memcpy(&all, array, sizeof(all));
+	memset(all + before * bytes, 0, (*room - before) * bytes);
+	return 0;
+}
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/schema.h"
 
+#include "base/array.h"
 #include "base/fieldname.h"
 
 #include <errno.h>
@@ -76,40 +77,6 @@ struct trace_class *schema_find_sparse(const struct trace_schema *schema, uint32
 	return NULL;
 }
 
-/* Make room for one more pointer. */
-static int grow(struct trace_class ***list, uint32_t count, uint32_t *room)
-{
-	struct trace_class **larger;
-	uint32_t want = *room ? *room * 2 : 32;
-
-	if (count < *room)
-		return 0;
-	larger = reallocarray(*list, want, sizeof(*larger));
-	if (!larger)
-		return -ENOMEM;
-	*list = larger;
-	*room = want;
-	return 0;
-}
-
-static int grow_dense(struct trace_schema *schema, uint32_t id)
-{
-	uint32_t want = schema->dense_room ? schema->dense_room : 32;
-	struct trace_class **larger;
-
-	if (id < schema->dense_room)
-		return 0;
-	while (want <= id)
-		want *= 2;
-	larger = reallocarray(schema->dense, want, sizeof(*larger));
-	if (!larger)
-		return -ENOMEM;
-	memset(larger + schema->dense_room, 0, (want - schema->dense_room) * sizeof(*larger));
-	schema->dense = larger;
-	schema->dense_room = want;
-	return 0;
-}
-
 static int class_equal(const struct trace_class *a, const struct trace_class *b)
 {
 	return a->kind == b->kind && a->count == b->count && a->costs == b->costs &&
@@ -148,20 +115,18 @@ static int class_check(struct trace_class *class)
 static int insert(struct trace_schema *schema, struct trace_class *class)
 {
 	uint32_t place;
-	int err;
 
-	err = grow(&schema->classes, schema->count, &schema->room);
-	if (err)
-		return err;
+	if (array_grow(&schema->classes, &schema->room, schema->count + 1ul, sizeof(class)))
+		return -ENOMEM;
 	if (class->id < DENSE_MAX) {
-		err = grow_dense(schema, class->id);
-		if (err)
-			return err;
+		if (array_grow_zeroed(&schema->dense, &schema->dense_room, class->id + 1ul,
+				      sizeof(class)))
+			return -ENOMEM;
 		schema->dense[class->id] = class;
 	} else {
-		err = grow(&schema->sparse, schema->sparse_count, &schema->sparse_room);
-		if (err)
-			return err;
+		if (array_grow(&schema->sparse, &schema->sparse_room, schema->sparse_count + 1ul,
+			       sizeof(class)))
+			return -ENOMEM;
 		place = sparse_place(schema, class->id);
 		memmove(schema->sparse + place + 1, schema->sparse + place,
 			(schema->sparse_count - place) * sizeof(*schema->sparse));
@@ -173,7 +138,12 @@ static int insert(struct trace_schema *schema, struct trace_class *class)
 	return 1;
 }
 
-int schema_put(struct trace_schema *schema, const struct trace_class *class)
+/*
+ * Put a class in. Its strings are taken over (also on failure, which frees them); count, types,
+ * costs, kind, id and line are read from *class. Returns 1 when it is new, 0 when the same is there
+ * already, or -EEXIST, -EINVAL, -ENOMEM.
+ */
+static int put(struct trace_schema *schema, const struct trace_class *class)
 {
 	struct trace_class *copy = malloc(sizeof(*copy));
 	const struct trace_class *there;
@@ -270,8 +240,8 @@ static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[
 	return 0;
 }
 
-int schema_names(struct trace_class *class,
-		 const struct enumeration *const names[SCHEMA_FIELDS_MAX])
+/* Names of another type than the field's are ignored. 0 or -ENOMEM. */
+static int names_take(struct trace_class *class, const struct enumeration *const *names)
 {
 	for (unsigned int i = 0; i < class->count; i++) {
 		if (!names[i] || names[i]->type != class->types[i])
@@ -300,44 +270,30 @@ void schema_text(const struct trace_class *class, struct text *text)
 }
 
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
-		    const char *text, const struct enumeration *const names[SCHEMA_FIELDS_MAX])
+		    const char *text, const struct enumeration *const *names)
 {
 	struct trace_class class;
 	int err = class_of(&class, id, types, text);
 
 	if (err)
 		return err;
-	err = names ? schema_names(&class, names) : 0;
+	err = names ? names_take(&class, names) : 0;
 	if (!err)
-		return schema_put(schema, &class);
+		return put(schema, &class);
 	class_clear(&class);
 	return err;
 }
 
 int schema_put_copy(struct trace_schema *schema, const struct trace_class *class)
 {
-	struct trace_class copy = {
-		.id = class->id,
-		.kind = class->kind,
-		.count = class->count,
-		.costs = class->costs,
-		.line = class->line,
-		.name = strdup(class->name),
-		.file = strdup(class->file),
-		.fields = calloc(class->count + 1u, sizeof(*class->fields)),
-	};
+	struct text text = { 0 };
+	int err;
 
-	if (class->names)
-		copy.names = calloc(class->count, sizeof(*copy.names));
-	if (!copy.name || !copy.file || !copy.fields || (class->names && !copy.names)) {
-		class_clear(&copy);
-		return -ENOMEM;
-	}
-	memcpy(copy.types, class->types, sizeof(copy.types));
-	if (class->names)
-		memcpy(copy.names, class->names, class->count * sizeof(*copy.names));
-	memcpy(copy.fields, class->fields, class->count * sizeof(*class->fields));
-	return schema_put(schema, &copy);
+	schema_text(class, &text);
+	err = text.error ? text.error
+			 : schema_put_text(schema, class->id, class->types, text.at, class->names);
+	text_release(&text);
+	return err;
 }
 
 int trace_schema_add(struct trace_schema *schema, uint32_t id, const uint8_t types[16],

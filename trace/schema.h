@@ -40,11 +40,11 @@ struct trace_class {
 
 struct trace_schema {
 	struct trace_class **classes; /* in the order of their coming */
-	uint32_t count, room;
-	struct trace_class **dense; /* by id, for ids below dense_room */
-	uint32_t dense_room;
+	uint32_t count;
+	struct trace_class **dense;  /* by id, for ids below dense_room */
 	struct trace_class **sparse; /* the others, sorted by id */
-	uint32_t sparse_count, sparse_room;
+	uint32_t sparse_count;
+	size_t room, dense_room, sparse_room;
 	struct number_list *numbers; /* not owned; NULL: none */
 };
 
@@ -59,27 +59,17 @@ static inline uint32_t schema_number(const struct trace_schema *schema,
 }
 
 /*
- * Put a class in. Its strings are taken over (also on failure, which frees them); count, types,
- * costs, kind, id and line are read from *class. Returns 1 when it is new, 0 when the same is there
- * already, or -EEXIST, -EINVAL, -ENOMEM.
+ * Put in the class of a site's types and text (abi/site.h). `names`, of the values of its fields,
+ * may be NULL, as may each of them. Returns 1 when it is new, 0 when the same is there already, or
+ * -EEXIST, -EINVAL, -ENOMEM.
  */
-int schema_put(struct trace_schema *schema, const struct trace_class *class);
-
-/* The same, of a site's types and text (abi/site.h). `names` as for schema_names(), or NULL. */
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
-		    const char *text, const struct enumeration *const names[SCHEMA_FIELDS_MAX]);
+		    const char *text, const struct enumeration *const *names);
 
 /* Append the text from which schema_put_text() makes the same class. */
 void schema_text(const struct trace_class *class, struct text *text);
 
-/*
- * Give a class the names of its fields' values. names[i] may be NULL; one of another type than the
- * field's is ignored. 0 or -ENOMEM.
- */
-int schema_names(struct trace_class *class,
-		 const struct enumeration *const names[SCHEMA_FIELDS_MAX]);
-
-/* A copy of a class that another schema of the same trace has. As schema_put(). */
+/* A copy of a class that another schema of the same trace has. As schema_put_text(). */
 int schema_put_copy(struct trace_schema *schema, const struct trace_class *class);
 
 struct trace_class *schema_find_sparse(const struct trace_schema *schema, uint32_t id);

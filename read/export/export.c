@@ -14,7 +14,7 @@
 
 struct export_numbers {
 	uint32_t *of; /* by the function's number: its place + 1 */
-	size_t count, room;
+	size_t room;
 };
 
 /* The functions in the file, by their place in its list. */
@@ -55,11 +55,9 @@ static int export_frames_place(struct export_frames *frames, size_t process,
 {
 	struct export_numbers *numbers = &frames->by_process[process];
 
-	if (array_grow(&numbers->of, &numbers->room, (size_t)function->number + 1,
-		       sizeof(*numbers->of)))
+	if (array_grow_zeroed(&numbers->of, &numbers->room, (size_t)function->number + 1,
+			      sizeof(*numbers->of)))
 		return -ENOMEM;
-	for (; numbers->count <= function->number; numbers->count++)
-		numbers->of[numbers->count] = 0;
 	if (!numbers->of[function->number]) {
 		if (array_grow(&frames->all, &frames->room, frames->count + 1,
 			       sizeof(*frames->all)))
@@ -296,13 +294,12 @@ static int sample_take(const struct samples_one *one, void *data)
 	struct runs *runs = data;
 	const struct samples_sum *sum = &runs->export->samples->sums[one->sum];
 	uint64_t weight = runs->export->is_counted ? 1 : one->weight;
-	size_t before = runs->last_room;
 	struct run *last;
 
-	if (array_grow(&runs->last, &runs->last_room, sum->thread + 1ul, sizeof(*runs->last)) ||
+	if (array_grow_zeroed(&runs->last, &runs->last_room, sum->thread + 1ul,
+			      sizeof(*runs->last)) ||
 	    array_grow(&runs->all, &runs->room, runs->count + 1, sizeof(*runs->all)))
 		return -ENOMEM;
-	memset(runs->last + before, 0, (runs->last_room - before) * sizeof(*runs->last));
 	last = runs->last[sum->thread] ? &runs->all[runs->last[sum->thread] - 1] : NULL;
 	if (last && last->stack == sum->stack) {
 		last->weight += weight;

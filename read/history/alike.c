@@ -270,13 +270,11 @@ const struct alike_table *alike_table(struct alike *alike, int side,
 				      const struct trail_table *table, struct image *image)
 {
 	struct alike_numbers *numbers = &alike->numbers[side];
-	size_t before = numbers->room;
 	struct alike_table *found;
 
-	if (array_grow(&numbers->of, &numbers->room, table->number + 1ul,
-		       sizeof(struct alike_table *)))
+	if (array_grow_zeroed(&numbers->of, &numbers->room, table->number + 1ul,
+			      sizeof(struct alike_table *)))
 		return NULL;
-	memset(numbers->of + before, 0, (numbers->room - before) * sizeof(struct alike_table *));
 	for (found = numbers->of[table->number]; found; found = found->beside)
 		if (found->table == table)
 			return found;

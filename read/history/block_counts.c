@@ -10,13 +10,12 @@
 
 static struct ran_table *table_of(struct ran *ran, const struct trail_table *table)
 {
-	size_t before = ran->place_room;
 	struct ran_table *added;
 	uint32_t *place;
 
-	if (array_grow(&ran->places, &ran->place_room, table->number + 1ul, sizeof(*ran->places)))
+	if (array_grow_zeroed(&ran->places, &ran->place_room, table->number + 1ul,
+			      sizeof(*ran->places)))
 		return NULL;
-	memset(ran->places + before, 0, (ran->place_room - before) * sizeof(*ran->places));
 	place = &ran->places[table->number];
 	if (*place)
 		return &ran->tables[*place - 1];

@@ -303,16 +303,14 @@ static int is_library(struct comparison *comparison, uint32_t number)
 {
 	const struct alike_module *module = alike_module(comparison->alike, number);
 	const struct divergence_options *options = comparison->options;
-	size_t room = comparison->harmless_room;
 	int is;
 
 	if (!module)
 		return 0;
-	if (array_grow(&comparison->harmless, &comparison->harmless_room, number + 1, 1)) {
+	if (array_grow_zeroed(&comparison->harmless, &comparison->harmless_room, number + 1, 1)) {
 		comparison->err = -ENOMEM;
 		return 0;
 	}
-	memset(comparison->harmless + room, 0, comparison->harmless_room - room);
 	if (comparison->harmless[number])
 		return comparison->harmless[number] - 1;
 	is = is_listed(libraries, sizeof(libraries) / sizeof(libraries[0]), module->name) ||

@@ -225,13 +225,12 @@ struct image_line function_line(const struct function *function)
 
 static int map_use(struct functions *functions, const struct trail_table *table)
 {
-	size_t at = table->number + 1ul, before = functions->map_room;
+	size_t at = table->number + 1ul;
 	struct function_map *map;
 
-	if (array_grow(&functions->maps, &functions->map_room, at + 1, sizeof(*functions->maps)))
+	if (array_grow_zeroed(&functions->maps, &functions->map_room, at + 1,
+			      sizeof(*functions->maps)))
 		return -ENOMEM;
-	memset(functions->maps + before, 0,
-	       (functions->map_room - before) * sizeof(*functions->maps));
 	if (functions->map_count <= at)
 		functions->map_count = at + 1;
 	map = &functions->maps[at];

@@ -853,11 +853,8 @@ int image_open(struct image **out, const struct fact_process *process,
 static struct image *era_get(struct image *whole, struct image_eras *eras,
 			     const struct trail_era *era)
 {
-	size_t before = eras->room;
-
-	if (array_grow(&eras->all, &eras->room, era->number + 1ul, sizeof(struct image *)))
+	if (array_grow_zeroed(&eras->all, &eras->room, era->number + 1ul, sizeof(struct image *)))
 		return NULL;
-	memset(eras->all + before, 0, (eras->room - before) * sizeof(struct image *));
 	if (era->number >= eras->count)
 		eras->count = era->number + 1ul;
 	if (!eras->all[era->number])

@@ -128,16 +128,13 @@ int samples_trail_add(struct samples_trail *trail, uint32_t thread, uint64_t add
 				       .address = address < TRAIL_KERNEL ? address : 0,
 				       .sample = trail->count };
 	uint64_t slack = slack_of(trail, ns);
-	size_t before = trail->last_room;
 
 	if (array_grow(&trail->callers, &trail->room, trail->count + 1, sizeof(*trail->callers)) ||
 	    array_grow(&trail->places, &trail->place_room, trail->place_count + 1,
 		       sizeof(*trail->places)) ||
-	    array_grow(&trail->last_paths, &trail->last_room, thread + 1ul,
-		       sizeof(*trail->last_paths)))
+	    array_grow_zeroed(&trail->last_paths, &trail->last_room, thread + 1ul,
+			      sizeof(*trail->last_paths)))
 		return -ENOMEM;
-	memset(trail->last_paths + before, 0,
-	       (trail->last_room - before) * sizeof(*trail->last_paths));
 	trail->callers[trail->count++] = (struct samples_callers){ STACKS_ROOT, 0 };
 	if (slack > SLACK_NS_MAX)
 		return 0;

@@ -15,16 +15,6 @@
 #define GAP_MAX 2048u
 #define GAP_MANY_MAX 64u
 
-static int blocks_fit(struct trail_table *table, uint32_t count)
-{
-	size_t before = table->room;
-
-	if (array_grow(&table->blocks, &table->room, count, sizeof(*table->blocks)))
-		return -ENOMEM;
-	memset(table->blocks + before, 0, (table->room - before) * sizeof(*table->blocks));
-	return 0;
-}
-
 /* Ids are given one after the other; what stood between may be lost, but not most of it. */
 static int is_near(const struct trail_table *table, uint32_t id)
 {
@@ -80,20 +70,15 @@ static int is_walked(const struct trail_table *table, const uint8_t *ids, uint32
 	return 1;
 }
 
-static int is_same_path(const struct trail_table *table, const struct trail_block *path,
-			const struct trail_entry *entry, const uint8_t *ids)
-{
-	return path->flags & BLOCK_IS_PATH && path->instructions == entry->instructions &&
-	       !memcmp(trail_table_path_ids(table, path), ids, entry->bytes);
-}
-
-static int is_same(const struct trail_table *table, const struct trail_block *block,
-		   const struct trail_entry *entry, const uint8_t *code)
+int trail_table_is_same(const struct trail_table *table, const struct trail_block *block,
+			const struct trail_entry *entry, const uint8_t *code)
 {
 	const uint8_t *known = trail_table_code(table, block);
 
-	if (entry->kind == TRAIL_PATH)
-		return is_same_path(table, block, entry, code);
+	if (entry->kind == TRAIL_PATH || block->flags & BLOCK_IS_PATH)
+		return entry->kind == TRAIL_PATH && block->flags & BLOCK_IS_PATH &&
+		       block->instructions == entry->instructions &&
+		       !memcmp(trail_table_path_ids(table, block), code, entry->bytes);
 	return block->start == entry->start && block->target == entry->target &&
 	       block->bytes == entry->bytes && block->last == entry->last &&
 	       block->instructions == entry->instructions && block->kind == entry->kind &&
@@ -117,8 +102,8 @@ static int put(struct trail_table *table, uint32_t id, const struct trail_entry 
 	int64_t at = 0;
 
 	if (before)
-		return is_same(table, before, entry, code) ? 0 : -EEXIST;
-	if (blocks_fit(table, id + 1))
+		return trail_table_is_same(table, before, entry, code) ? 0 : -EEXIST;
+	if (array_grow_zeroed(&table->blocks, &table->room, id + 1ul, sizeof(*table->blocks)))
 		return -ENOMEM;
 	if (code)
 		at = code_add(table, code, entry->bytes);

@@ -69,6 +69,10 @@ int trail_entry_is_sane(const struct trail_entry *entry);
 int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t *run, size_t bytes);
 void trail_table_release(struct trail_table *table);
 
+/* Whether a block, or a path, is what the entry defines; `code` follows the entry, or is NULL. */
+int trail_table_is_same(const struct trail_table *table, const struct trail_block *block,
+			const struct trail_entry *entry, const uint8_t *code);
+
 /* The block of an id, or NULL: also where it is a path. */
 static inline const struct trail_block *trail_table_block(const struct trail_table *table,
 							  uint32_t id)

@@ -174,21 +174,6 @@ static uint32_t hash_of(uint64_t start, const uint8_t *code, size_t bytes)
 	return (uint32_t)(hash ^ hash >> 29);
 }
 
-static int is_same(const struct trail_writer *trail, uint32_t id, const struct trail_entry *entry,
-		   const uint8_t *code)
-{
-	const struct trail_block *block = &trail->now.table.blocks[id];
-	const uint8_t *known = trail_table_code(&trail->now.table, block);
-
-	if (block->flags & BLOCK_IS_PATH)
-		return entry->kind == TRAIL_PATH && block->bytes == entry->bytes &&
-		       !memcmp(trail_table_path_ids(&trail->now.table, block), code, entry->bytes);
-	return block->start == entry->start && block->bytes == entry->bytes &&
-	       block->instructions == entry->instructions && block->kind == entry->kind &&
-	       block->target == entry->target && !known == !code &&
-	       (!code || !memcmp(known, code, entry->bytes));
-}
-
 static size_t table_bytes(const struct trail_written *written)
 {
 	return written->table.room * sizeof(*written->table.blocks) + written->table.code_room +
@@ -213,14 +198,12 @@ static int epoch_turn(struct trail_writer *trail, uint32_t epoch, uint64_t ticks
 {
 	uint32_t most = epoch > trail->epoch ? epoch : trail->epoch;
 	struct trail_written last = trail->now;
-	size_t before = trail->written_room;
 	int err = run_end(trail, ticks);
 
 	if (err)
 		return err;
-	if (array_grow(&trail->written, &trail->written_room, most + 1ul, sizeof(last)))
+	if (array_grow_zeroed(&trail->written, &trail->written_room, most + 1ul, sizeof(last)))
 		return -ENOMEM;
-	memset(trail->written + before, 0, (trail->written_room - before) * sizeof(last));
 	trail->now = trail->written[epoch];
 	trail->written[epoch] = (struct trail_written){ 0 };
 	trail->written[trail->epoch] = last;
@@ -251,35 +234,28 @@ static int is_too_large(const struct trail_writer *trail)
 	       trail->next_space < TRAIL_SPACES_MAX;
 }
 
-/* The id of a block, or -1: it is new. Slots fit. */
-static int64_t id_known(const struct trail_writer *trail, const struct trail_entry *entry,
-			const uint8_t *code)
+/* The id of this code, or of the run of a path's ids; `may_renew`: tables that are too large go. */
+static int64_t id_of(struct trail_writer *trail, const struct trail_entry *entry,
+		     const uint8_t *code, int may_renew, uint64_t ticks)
 {
 	uint32_t hash = hash_of(entry->start, code, code ? entry->bytes : 0), id;
-
-	for (uint64_t at = hash; slots_next(&trail->now.slots, hash, &at, &id);)
-		if (is_same(trail, id, entry, code))
-			return id;
-	return -1;
-}
-
-/* Ids are given to this: code, or the run of a path's ids. */
-static int64_t id_of(struct trail_writer *trail, const struct trail_entry *entry,
-		     const uint8_t *code, uint64_t ticks)
-{
-	uint32_t id = trail->now.table.count;
+	const struct trail_table *table = &trail->now.table;
 	int err = slots_fit(&trail->now.slots);
-	int64_t known;
 
 	if (err)
 		return err;
-	known = id_known(trail, entry, code);
-	if (known >= 0)
-		return known;
+	for (uint64_t at = hash; slots_next(&trail->now.slots, hash, &at, &id);)
+		if (trail_table_is_same(table, &table->blocks[id], entry, code))
+			return id;
+	if (may_renew && is_too_large(trail)) {
+		err = tables_renew(trail, ticks);
+		return err ? err : id_of(trail, entry, code, 0, ticks);
+	}
+	id = table->count;
 	err = define(trail, id, entry, code, ticks);
 	if (err)
 		return err;
-	slots_add(&trail->now.slots, hash_of(entry->start, code, code ? entry->bytes : 0), id);
+	slots_add(&trail->now.slots, hash, id);
 	return id;
 }
 
@@ -289,24 +265,6 @@ static struct trail_entry entry_of(const struct trail_entry *entry, const uint8_
 
 	mine.flags = code ? TRAIL_HAS_CODE : 0;
 	return mine;
-}
-
-/* The id of a block, a new one if it is new. */
-static int64_t block_id(struct trail_writer *trail, const struct trail_entry *entry,
-			const uint8_t *code, uint64_t ticks)
-{
-	struct trail_entry mine = entry_of(entry, code);
-	int err = slots_fit(&trail->now.slots);
-	int64_t known;
-
-	if (err)
-		return err;
-	known = id_known(trail, &mine, code);
-	if (known >= 0)
-		return known;
-	if (is_too_large(trail))
-		err = tables_renew(trail, ticks);
-	return err ? err : id_of(trail, &mine, code, ticks);
 }
 
 int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, int process,
@@ -449,8 +407,9 @@ static int thread_turn(struct trail_writer *trail, const struct trail_thread *th
 int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
+	struct trail_entry mine = entry_of(entry, code);
 	int err = thread_turn(trail, thread, ticks);
-	int64_t id = err ? err : block_id(trail, entry, code, ticks);
+	int64_t id = err ? err : id_of(trail, &mine, code, 1, ticks);
 
 	err = id < 0 ? (int)id : thread_settle(trail, thread, ticks);
 	return err ? err : thread_id(trail, thread, (uint32_t)id, 1, ticks);
@@ -471,31 +430,30 @@ static int64_t path_define(struct trail_writer *trail, const struct trail_source
 		const struct trail_source_block *block = &path->blocks[i];
 		struct trail_entry mine = entry_of(&block->entry, block->code);
 
-		id = id_of(trail, &mine, block->code, ticks);
+		id = id_of(trail, &mine, block->code, 0, ticks);
 		if (id < 0)
 			return id;
 		ids[i] = (uint32_t)id;
 	}
 	if (path->count > 1)
-		id = id_of(trail, &entry, (const uint8_t *)ids, ticks);
+		id = id_of(trail, &entry, (const uint8_t *)ids, 0, ticks);
 	return id == -EINVAL ? NO_PATH : id;
 }
 
 static int64_t path_id(struct trail_writer *trail, const struct trail_source_path *path,
 		       uint64_t ticks)
 {
-	size_t before = trail->known_room;
 	int64_t id;
 	int err = 0;
 
-	if (path->number < before && trail->known[path->number].space == trail->now.space + 1)
+	if (path->number < trail->known_room &&
+	    trail->known[path->number].space == trail->now.space + 1)
 		return trail->known[path->number].id;
 	if (path->count > TRAIL_PATH_BLOCKS_MAX)
 		return NO_PATH;
-	if (array_grow(&trail->known, &trail->known_room, path->number + (size_t)1,
-		       sizeof(*trail->known)))
+	if (array_grow_zeroed(&trail->known, &trail->known_room, path->number + (size_t)1,
+			      sizeof(*trail->known)))
 		return -ENOMEM;
-	memset(trail->known + before, 0, (trail->known_room - before) * sizeof(*trail->known));
 	if (is_too_large(trail))
 		err = tables_renew(trail, ticks);
 	id = err ? err : path_define(trail, path, ticks);
