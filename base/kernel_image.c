@@ -4,7 +4,9 @@
 #include "base/notes.h"
 #include "base/regular_file.h"
 
+#include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NOTES_BYTES 16384u /* of a kernel's notes, which are some hundreds */
@@ -18,6 +20,43 @@ FILE *kernel_image_file(const char *root, const char *path)
 	snprintf(full, sizeof(full), "%s%s", root, path);
 	fd = regular_file_open(full, &about);
 	return fd < 0 ? NULL : fdopen(fd, "r");
+}
+
+/* ADDRESS KIND NAME, and a tab and [MODULE] where it is a module's. 1; 0: it is no such line. */
+static int symbol_of(char *line, struct kernel_symbol *symbol)
+{
+	char *end, *module;
+
+	symbol->address = strtoull(line, &end, 16);
+	if (end == line || !symbol->address || end[0] != ' ' || !end[1] || end[2] != ' ')
+		return 0;
+	symbol->kind = end[1];
+	symbol->name = end + 3;
+	end[3 + strcspn(symbol->name, "\n")] = '\0';
+	module = end + 3 + strcspn(symbol->name, "\t");
+	if (*module)
+		*module++ = '\0';
+	symbol->module = module;
+	return strcmp(symbol->name, "_text") != 0 && strcmp(symbol->name, "_stext") != 0;
+}
+
+int kernel_image_symbols(const char *root,
+			 int (*each)(const struct kernel_symbol *symbol, void *data), void *data)
+{
+	FILE *file = kernel_image_file(root, "/proc/kallsyms");
+	struct kernel_symbol symbol;
+	char *line = NULL;
+	size_t room = 0;
+	int ret = 0;
+
+	if (!file)
+		return -ENOENT;
+	while (!ret && getline(&line, &room, file) > 0)
+		if (symbol_of(line, &symbol))
+			ret = each(&symbol, data);
+	free(line);
+	fclose(file);
+	return ret;
 }
 
 uint64_t kernel_image_start(const char *root)

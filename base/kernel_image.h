@@ -19,6 +19,21 @@
 
 FILE *kernel_image_file(const char *root, const char *path);
 
+struct kernel_symbol {
+	uint64_t address;
+	char kind; /* as nm(1) has it */
+	const char *name;
+	const char *module; /* "[NAME]"; "" for the kernel's own */
+};
+
+/*
+ * Call each() for every symbol of /proc/kallsyms whose address is shown, except those that mark the
+ * text's begin at the address of its first function, until it returns other than 0, which is
+ * returned; else 0. -ENOENT: there is no list.
+ */
+int kernel_image_symbols(const char *root,
+			 int (*each)(const struct kernel_symbol *symbol, void *data), void *data);
+
 /* The address of _stext. 0: absent, or addresses are not shown (kernel.kptr_restrict). */
 uint64_t kernel_image_start(const char *root);
 

@@ -47,11 +47,12 @@ static size_t unique(uint64_t *addresses, size_t count)
 }
 
 /* Of several symbols at one place a function precedes data, and a global one the others. */
-static int take_symbol(struct below *below, uint64_t start, char kind, const char *name,
-		       const char *module)
+static int take_symbol(struct below *below, const struct kernel_symbol *symbol)
 {
-	int is_code = strchr("tTwW", kind) != NULL, is_global = isupper((unsigned char)kind) != 0;
-	size_t bytes = strlen(name) + strlen(module) + sizeof(" []");
+	uint64_t start = symbol->address;
+	int is_code = strchr("tTwW", symbol->kind) != NULL;
+	int is_global = isupper((unsigned char)symbol->kind) != 0;
+	size_t bytes = strlen(symbol->name) + strlen(symbol->module) + sizeof(" ");
 	char *text;
 
 	if (start < below->start ||
@@ -61,7 +62,8 @@ static int take_symbol(struct below *below, uint64_t start, char kind, const cha
 	if (is_code && !text)
 		return -ENOMEM;
 	if (text)
-		snprintf(text, bytes, *module ? "%s [%s]" : "%s", name, module);
+		snprintf(text, bytes, *symbol->module ? "%s %s" : "%s", symbol->name,
+			 symbol->module);
 	free(below->name);
 	below->name = text;
 	below->start = start;
@@ -69,44 +71,21 @@ static int take_symbol(struct below *below, uint64_t start, char kind, const cha
 	return 0;
 }
 
-/* ADDRESS KIND NAME, and a tab and [MODULE] where it is a module's. */
-static int take_line(struct below *below, const uint64_t *addresses, size_t count, char *line)
+struct search {
+	struct below *below; /* of each address */
+	const uint64_t *addresses;
+	size_t count;
+};
+
+static int take_below(const struct kernel_symbol *symbol, void *data)
 {
-	char *end, *name, *module;
-	uint64_t start = strtoull(line, &end, 16);
-	size_t at;
+	const struct search *search = data;
+	size_t at = sorted_below(search->addresses, search->count, sizeof(uint64_t), 0,
+				 symbol->address);
 
-	if (end == line || !start || end[0] != ' ' || !end[1] || end[2] != ' ')
-		return 0;
-	name = end + 3;
-	name[strcspn(name, "\n")] = '\0';
-	module = name + strcspn(name, "\t");
-	if (*module)
-		*module++ = '\0';
-	module += *module == '[';
-	module[strcspn(module, "]")] = '\0';
-	/* marks of the text's begin, at the address of its first function */
-	if (!strcmp(name, "_text") || !strcmp(name, "_stext"))
-		return 0;
-	at = sorted_below(addresses, count, sizeof(uint64_t), 0, start);
-	if (at && start < below[at - 1].next)
-		below[at - 1].next = start;
-	return at == count ? 0 : take_symbol(&below[at], start, end[1], name, module);
-}
-
-static int list_read(struct below *below, const uint64_t *addresses, size_t count, const char *root)
-{
-	FILE *file = kernel_image_file(root, "/proc/kallsyms");
-	char *line = NULL;
-	size_t room = 0;
-	int err = 0;
-
-	while (file && !err && getline(&line, &room, file) > 0)
-		err = take_line(below, addresses, count, line);
-	free(line);
-	if (file)
-		fclose(file);
-	return err;
+	if (at && symbol->address < search->below[at - 1].next)
+		search->below[at - 1].next = symbol->address;
+	return at == search->count ? 0 : take_symbol(&search->below[at], symbol);
 }
 
 /* The lines of all addresses; one for those of the same function. */
@@ -170,7 +149,8 @@ int kernel_names_write(int folder, const char *root, uint64_t *addresses, size_t
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++)
 		below[i].next = UINT64_MAX;
-	err = list_read(below, addresses, count, root);
+	err = kernel_image_symbols(root, take_below, &(struct search){ below, addresses, count });
+	err = err == -ENOENT ? 0 : err;
 	if (!err)
 		lines_make(&lines, below, addresses, count);
 	if (!err)

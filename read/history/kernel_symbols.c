@@ -67,40 +67,30 @@ static int check(const char *root, const char *path, uint64_t base, const char *
 
 /* ---- the list ---- */
 
-/* ADDRESS KIND NAME, and a tab and [MODULE] where it is a module's. */
-static int take_line(struct reading *reading, char *line)
+static int take_symbol(const struct kernel_symbol *from, void *data)
 {
-	char *end, *name, *module;
-	uint64_t address = strtoull(line, &end, 16);
+	struct reading *reading = data;
 	struct code_symbol symbol = { .unit = "" };
-	size_t bytes;
+	size_t bytes = strlen(from->name) + 1;
 
-	if (end == line || end[0] != ' ' || !end[1] || end[2] != ' ' || address < reading->base)
-		return 0;
-	name = end + 3;
-	module = name + strcspn(name, "\t");
-	bytes = (size_t)(module - name) + 1;
-	if (*module)
-		*module++ = '\0';
-	if (reading->module ? strcmp(module, reading->module) != 0 : *module)
-		return 0;
-	if (!strcmp(name, "_text") || !strcmp(name, "_stext"))
+	if (from->address < reading->base ||
+	    strcmp(from->module, reading->module ? reading->module : "") != 0)
 		return 0;
 	if (reading->used + bytes > NAMES_MAX ||
 	    array_grow(&reading->names, &reading->room, reading->used + bytes, 1) ||
 	    array_grow(&reading->symbols->all, &reading->symbols->room, reading->symbols->count + 1,
 		       sizeof(*reading->symbols->all)))
 		return -ENOMEM;
-	memcpy(reading->names + reading->used, name, bytes);
+	memcpy(reading->names + reading->used, from->name, bytes);
 	/*
 	 * `names` moves as it grows: kernel_symbols_read() makes pointers of these, once all is
 	 * read
 	 */
 	symbol.name = (const char *)reading->used;
-	symbol.address = address - reading->base;
-	symbol.bind = islower((unsigned char)end[1]) ? BIND_LOCAL : BIND_GLOBAL;
+	symbol.address = from->address - reading->base;
+	symbol.bind = islower((unsigned char)from->kind) ? BIND_LOCAL : BIND_GLOBAL;
 	/* a symbol that is no code ends the one before it */
-	symbol.is_part = !strchr("tTwW", end[1]);
+	symbol.is_part = !strchr("tTwW", from->kind);
 	reading->symbols->all[reading->symbols->count++] = symbol;
 	reading->used += bytes;
 	return 0;
@@ -154,25 +144,6 @@ static uint64_t functions_make(struct code_symbols *symbols)
 	return end;
 }
 
-static int list_read(struct reading *reading, const char *root)
-{
-	FILE *file = kernel_image_file(root, "/proc/kallsyms");
-	char *line = NULL;
-	size_t room = 0;
-	int err = 0;
-
-	if (!file)
-		return -ENOENT;
-	for (ssize_t got; !err && (got = getline(&line, &room, file)) > 0;) {
-		if (line[got - 1] == '\n')
-			line[got - 1] = '\0';
-		err = take_line(reading, line);
-	}
-	free(line);
-	fclose(file);
-	return err;
-}
-
 int kernel_symbols_read(struct code_symbols *symbols, char **names, uint64_t *bytes,
 			const char *root, const char *path, uint64_t base, const char *build_id)
 {
@@ -185,7 +156,7 @@ int kernel_symbols_read(struct code_symbols *symbols, char **names, uint64_t *by
 	*names = NULL;
 	*bytes = 0;
 	if (!err)
-		err = list_read(&reading, root);
+		err = kernel_image_symbols(root, take_symbol, &reading);
 	if (!err && symbols->count) {
 		symbols->functions = calloc(symbols->count, sizeof(*symbols->functions));
 		err = symbols->functions ? 0 : -ENOMEM;
