@@ -212,7 +212,8 @@ static int tracepoints_ask(struct kernel *kernel)
 
 /*
  * What `switch` takes beside the kernel's records of switches. By `way`: 0, tracepoints give state,
- * place and wakes; 1, a count of switches gives the place; 2, nothing more. Whether it is permitted.
+ * place and wakes; 1, a count of switches gives the place; 2, nothing more. Whether that is
+ * permitted.
  */
 static int switches_ask(struct kernel *kernel, int way)
 {

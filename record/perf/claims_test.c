@@ -208,15 +208,15 @@ Test(event_claims, what_is_changed_on_cpus_is_claimed_on_the_same)
 	own.request.cpus = cpus;
 	own.request.cpu_count = 2;
 	cr_assert_eq(perf_object_new(&object, &own.request, own.detail), 0);
-	cr_assert_eq(claims_write(object, &needs, own.detail), 0);
-	cr_assert_eq(claims_add(object, 7), 0);
+	cr_assert_eq(object_claims_write(object, &needs, own.detail), 0);
+	cr_assert_eq(object_claims_add(object, 7), 0);
 	cr_assert_eq(claimed_on(own.sources, 2, 3), 3);
 	cr_assert_eq(claimed_on(own.sources, 2, 7), 3);
 	for (unsigned int i = 0; i < 2; i++) {
 		own.sources[i].address += 32;
 		object->sources[i].address = own.sources[i].address;
 	}
-	claims_change(object);
+	object_claims_change(object);
 	cr_assert_eq(claimed_on(own.sources, 2, 0), 3);
 	cr_assert_eq(claimed_on(own.sources, 2, 3), 3);
 	cr_assert_eq(claimed_on(own.sources, 2, 7), 3);

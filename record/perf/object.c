@@ -209,7 +209,8 @@ static void claims_remove(struct perf_object *object)
 	object->claim_count = object->claim_sources = 0;
 }
 
-int claims_write(struct perf_object *object, const struct event_needs *needs, struct detail detail)
+int object_claims_write(struct perf_object *object, const struct event_needs *needs,
+			struct detail detail)
 {
 	size_t places = 1;
 	struct claim *all;
@@ -239,7 +240,7 @@ int claims_write(struct perf_object *object, const struct event_needs *needs, st
 }
 
 /* In front of what comes with the registers. */
-int claims_add(struct perf_object *object, unsigned int cpu)
+int object_claims_add(struct perf_object *object, unsigned int cpu)
 {
 	unsigned int sources = object->request.source_count, *cpus;
 	struct claim all[EVENT_SOURCES_MAX];
@@ -289,7 +290,7 @@ static void claims_confirm(struct perf_object *object)
 	ledger_confirm(object->request.ledger, object->claims, object->claim_count);
 }
 
-void claims_change(struct perf_object *object)
+void object_claims_change(struct perf_object *object)
 {
 	struct claim claim;
 
@@ -404,7 +405,7 @@ static int open_all(struct extent *extent, pid_t tid, int cpu, struct detail det
 	if (cpu >= 0 && object->request.flags & EVENT_RINGS)
 		err = rings_open_cpu(rings, (unsigned int)cpu);
 	if (!err && tid < 0)
-		err = claims_add(object, (unsigned int)cpu);
+		err = object_claims_add(object, (unsigned int)cpu);
 	if (!err && !rings->count)
 		return open_place(object, tid, cpu, NULL, detail);
 	for (unsigned int i = 0; i < rings->count && !err; i++)
@@ -566,13 +567,13 @@ static int prepare(struct perf_object *object, struct detail detail)
 		err = descriptors_need(needs.descriptors, detail);
 	needs.ring_bytes = object->request.ring_bytes;
 	if (!err)
-		err = claims_write(object, &needs, detail);
+		err = object_claims_write(object, &needs, detail);
 	if (needs.rings && !needs.ring_bytes)
 		needs.ring_bytes = RINGS_LARGE_BYTES;
 	while (err == -WM_E_LIMIT && needs.rings && !object->request.ring_bytes &&
 	       needs.ring_bytes > RINGS_SMALL_BYTES) {
 		needs.ring_bytes /= 2;
-		err = claims_write(object, &needs, detail);
+		err = object_claims_write(object, &needs, detail);
 	}
 	if (!err && needs.rings)
 		err = rings_open(&object->rings, needs.ring_bytes < RINGS_LARGE_BYTES
@@ -879,7 +880,7 @@ int perf_object_modify(struct perf_object *object, const struct event_source *so
 	}
 	extent_resume(&object->extent);
 	if (!err)
-		claims_change(object);
+		object_claims_change(object);
 	if (err == -WM_E_EVENT_TORN)
 		perf_object_disarm(object);
 	if (gap)

@@ -321,11 +321,12 @@ struct event_needs {
 
 /*
  * The ledger's rows for what is about to be opened; those of one CPU more, unless it has them, held
- * at once; for other sources. Without a ledger these do nothing. 0, -ENOMEM; claims_write() also
+ * at once; for other sources. Without a ledger these do nothing. 0, -ENOMEM; the first also
  * -WM_E_LIMIT with words (target/claim/limits.h).
  */
-int claims_write(struct perf_object *object, const struct event_needs *needs, struct detail detail);
-int claims_add(struct perf_object *object, unsigned int cpu);
-void claims_change(struct perf_object *object);
+int object_claims_write(struct perf_object *object, const struct event_needs *needs,
+			struct detail detail);
+int object_claims_add(struct perf_object *object, unsigned int cpu);
+void object_claims_change(struct perf_object *object);
 
 #endif

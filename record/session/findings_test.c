@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What each room of a session reports; what the kernel lacks is the test's own. */
+/* What each room of a session reports. */
 #include "record/session/findings.h"
 
-#include "record/kernel/kernel_events.h"
+#include "record/kernel/kernel_own.h"
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
 #include "record/session/session.h"
@@ -22,16 +22,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static struct kernel_coverage coverage;
-
-void __wrap_kernel_covered(const struct wm_session *session, struct kernel_coverage *covered);
-
-void __wrap_kernel_covered(const struct wm_session *session, struct kernel_coverage *covered)
-{
-	(void)session;
-	*covered = coverage;
-}
-
+static struct kernel kernel = { .cgroup_fd = -1 }; /* it has ended */
 static struct watched_spec all[2];
 static struct watched_list watches = { .all = all, .count = 2 };
 static struct watch_expr expr;
@@ -50,6 +41,7 @@ static struct unrecorded programs[] = {
 };
 static struct unrecorded_list unrecorded;
 static struct wm_session session = {
+	.kernel = &kernel,
 	.watched = &watches,
 	.specs = &specs,
 	.live = &live,
@@ -82,22 +74,24 @@ static const char *lines(void)
 
 Test(findings, kernel_begin_names_what_a_privilege_would_give)
 {
-	kernel_findings(NULL, 0, &list);
-	coverage = (struct kernel_coverage){ .has_switches = 1, .has_wakes = 1 };
-	kernel_findings(NULL, 0, &list);
-	coverage.excludes_kernel = 1;
-	kernel_findings(NULL, 0, &list);
+	kernel_findings(&session, 0, &list);
+	kernel.coverage = (struct kernel_coverage){ .has_switches = 1, .has_wakes = 1 };
+	kernel_findings(&session, 0, &list);
+	kernel.coverage.excludes_kernel = 1;
+	kernel_findings(&session, 0, &list);
 	cr_assert_str_eq(lines(), "kernel-excluded 0: kernel.perf_event_paranoid allows user space "
 				  "alone: what happens in the kernel is left out\n");
 }
 
 Test(findings, kernel_end_counts_what_the_kernel_left_out)
 {
-	kernel_findings(NULL, 1, &list);
-	coverage = (struct kernel_coverage){ .throttled = 1, .cpus_back = 2, .privileged = 1 };
-	kernel_findings(NULL, 1, &list);
-	coverage = (struct kernel_coverage){ .throttled = UINT64_MAX, .cpus_back = 1 };
-	kernel_findings(NULL, 1, &list);
+	kernel_findings(&session, 1, &list);
+	kernel.coverage = (struct kernel_coverage){ .throttled = 1,
+						    .cpus_back = 2,
+						    .privileged = 1 };
+	kernel_findings(&session, 1, &list);
+	kernel.coverage = (struct kernel_coverage){ .throttled = UINT64_MAX, .cpus_back = 1 };
+	kernel_findings(&session, 1, &list);
 	cr_assert_str_eq(
 		lines(),
 		"kernel-throttled 1: 1 time the kernel stopped an event for a while, as it came too often: take a lower freq, or a larger period\n"
