@@ -3,7 +3,6 @@
 #include "record/watch/ask.h"
 
 #include "record/spec/spec.h"
-#include "record/watch/follow_plan.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>

@@ -140,18 +140,6 @@ void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint
 	to->missed += missed - beside;
 }
 
-void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
-		 struct watch_counts *to)
-{
-	const struct watch_row *row = &watching->table->rows[one->number];
-	uint64_t seen = row->taken + row->dropped;
-
-	if (one->is_pointer)
-		to->follow.unseen += hits > seen ? hits - seen : 0;
-	else
-		watch_counts_add(to, row, hits);
-}
-
 void watched_count(const struct watching *watching, unsigned int source, struct watch_counts *to)
 {
 	const struct watched *one = &watching->all[source];
@@ -164,7 +152,10 @@ void watched_count(const struct watching *watching, unsigned int source, struct 
 	/* another session's event woke the handler after ours had stopped counting */
 	if (hits < reported)
 		hits = reported;
-	watched_add(watching, one, hits, to);
+	if (one->is_pointer)
+		to->follow.unseen += hits - reported;
+	else
+		watch_counts_add(to, row, hits);
 	if (!source)
 		follow_count(watching->follow, to);
 }

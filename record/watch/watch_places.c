@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Find where a process's watches are to be, and make the requests for its agent. */
-#include "record/watch/outside.h"
 #include "record/watch/watching_own.h"
 
 #include "base/name_match.h"
@@ -9,6 +8,7 @@
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
 #include "record/watch/locals.h"
+#include "record/watch/outside.h"
 #include "record/watch/watches.h"
 #include "target/expression/find.h"
 #include "target/expression/variable.h"
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <waymark/error.h>
 
 #define NEAR_MAX 3
@@ -217,8 +218,11 @@ static int want_follow(struct finding *finding, const struct spec *spec,
 	return follow_plan_make(&finding->plan, &finding->asked, spec->watch, place, trouble);
 }
 
-int watch_finding_place(struct finding *finding, const struct spec *spec,
-			struct watched_spec *result)
+/*
+ * Find an expression's value in the process and fill in finding->asked, the requests for the agent.
+ * Returns 0; 1 if this process has nothing to request; or an error, with the session's detail.
+ */
+static int find_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
 {
 	struct code_process process = loaded_process(&finding->list);
 	struct watch_place place = { 0 };
@@ -279,6 +283,173 @@ int watch_finding_place(struct finding *finding, const struct spec *spec,
 	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
 }
 
+/* ---- requests: each watch belongs to one of the process's event objects ---- */
+
+static int has_spec(const struct watching *watching, const struct locals *locals, size_t spec)
+{
+	for (; watching; watching = watching->next)
+		for (unsigned int i = 0; i < watching->count; i++)
+			if (watching->all[i].spec == spec)
+				return 1;
+	return locals_has(locals, spec);
+}
+
+int watching_has(const struct process *process, size_t spec)
+{
+	return has_spec(process->watching, process->watch.locals, spec);
+}
+
+int watch_finding_has(const struct finding *finding, size_t spec)
+{
+	return watching_has(finding->process, spec) ||
+	       has_spec(finding->fresh, finding->locals, spec);
+}
+
+static int has_number(const struct watching *watching, uint32_t number)
+{
+	for (; watching; watching = watching->next)
+		for (unsigned int i = 0; i < watching->count; i++)
+			if (watching->all[i].number == number)
+				return 1;
+	return 0;
+}
+
+/*
+ * Numbers are taken in turn, so that one is reused as late as possible: a signal of the watch that
+ * had it before may still be in flight.
+ */
+uint32_t watch_finding_number(const struct finding *finding)
+{
+	struct watch_state *state = &finding->process->watch;
+	uint64_t locals = locals_numbers(state->locals) | locals_numbers(finding->locals);
+	uint32_t number;
+
+	do
+		number = state->next++ % WATCH_ROWS_MAX;
+	while (locals & UINT64_C(1) << number || has_number(finding->process->watching, number) ||
+	       has_number(finding->fresh, number));
+	if (state->table)
+		memset(&state->table->rows[number], 0, sizeof(state->table->rows[number]));
+	return number;
+}
+
+static uint32_t follows_of(const struct watching *watching)
+{
+	uint32_t taken = 0;
+
+	for (; watching; watching = watching->next)
+		taken |= watching->plan.pointers ? 1u << watching->plan.index : 0;
+	return taken;
+}
+
+/* A free chain of the table: the debug registers suffice for no more than FOLLOWS_MAX. */
+static unsigned int follow_index(const struct finding *finding)
+{
+	uint32_t taken = follows_of(finding->process->watching) | follows_of(finding->fresh);
+
+	return (unsigned int)__builtin_ctz(~taken) % FOLLOWS_MAX;
+}
+
+/*
+ * Watches with the same bond share an object, but each followed chain has its own. NULL: no memory.
+ */
+static struct watching *choose_watching(struct finding *finding)
+{
+	const struct watch_bond *bond = &finding->bond;
+	struct watching *watching = finding->fresh, **end = &finding->fresh;
+
+	/* from outside all share one: no agent reports what is unloaded */
+	while (watching && !finding->process->outside &&
+	       (watching->plan.pointers || finding->plan.pointers ||
+		watching->bond.module != bond->module ||
+		watching->bond.owner.tid != bond->owner.tid))
+		watching = watching->next;
+	if (watching)
+		return watching;
+	watching = calloc(1, sizeof(*watching));
+	if (!watching)
+		return NULL;
+	watching->bond = *bond;
+	watching->plan = finding->plan;
+	watching->plan.index = follow_index(finding);
+	watching->pid = finding->process->pid;
+	watching->magic = finding->process->outside ? 0 : finding->process->watch.magic;
+	watching->set = finding->process->watch.sets++;
+	while (*end)
+		end = &(*end)->next;
+	*end = watching;
+	return watching;
+}
+
+/*
+ * Send the request for one piece, as row `number`, with the event id of row `event`.
+ */
+static int piece_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
+		     uint32_t number, uint32_t event)
+{
+	struct control_watch about = finding->asked.about[piece];
+	const char *text = finding->asked.text;
+	struct iovec parts[] = { { &about, sizeof(about) }, { (void *)text, strlen(text) + 1 } };
+	int has_text = !piece && text[0];
+
+	about.number = number;
+	about.magic = finding->process->watch.magic;
+	about.set = set;
+	about.event = (uint16_t)(text[0] ? event : number);
+	if (finding->process->outside)
+		return outside_ask(finding->session, finding->process, &about, spec,
+				   has_text ? text : "");
+	return process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
+}
+
+int watching_ask(struct finding *finding, size_t spec)
+{
+	struct watching *watching = choose_watching(finding);
+	struct asked_watch *asked = &finding->asked;
+	uint32_t first = 0;
+
+	if (!watching)
+		return -ENOMEM;
+	watching->asked[watching->count] = malloc(sizeof(*asked));
+	if (!watching->asked[watching->count])
+		return -ENOMEM;
+	*watching->asked[watching->count] = *asked;
+	for (unsigned int i = 0; i < asked->count; i++) {
+		struct watched one = { .spec = spec,
+				       .address = asked->about[i].address,
+				       .number = watch_finding_number(finding),
+				       .is_pointer = (asked->about[i].flags & WATCH_LEADS) != 0,
+				       .bytes = asked->about[i].bytes };
+		int err;
+
+		if (watching->plan.pointers)
+			asked->about[i].group = (uint8_t)watching->plan.index;
+		first = i ? first : one.number;
+		err = piece_ask(finding, spec, i, watching->set, one.number, first);
+		if (err)
+			return err;
+		watching->all[watching->count++] = one;
+	}
+	return 0;
+}
+
+int watch_finding_ask_parents(struct finding *finding)
+{
+	int err = 0;
+
+	for (const struct watching *w = finding->parent->watching; w; w = w->next)
+		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
+			/* later_attend() may have armed it for a module already */
+			if (!w->asked[i] || watch_finding_has(finding, w->all[i].spec))
+				continue;
+			finding->asked = *w->asked[i];
+			finding->bond = w->bond;
+			finding->plan = w->plan;
+			err = watching_ask(finding, w->all[i].spec);
+		}
+	return err;
+}
+
 /* ---- the process's modules ---- */
 
 /* Leave out the agent's own module: its variables are not for users. */
@@ -325,13 +496,14 @@ static int find_spec(struct finding *finding, size_t spec)
 	if (err <= 0)
 		return 0;
 	result = watched_result(session, spec);
-	err = result ? watch_finding_place(finding, about, result) : -ENOMEM;
+	err = result ? find_place(finding, about, result) : -ENOMEM;
 	if (!err)
 		err = watching_ask(finding, spec);
 	return err > 0 ? 0 : err;
 }
 
-int watch_finding_open(struct finding *finding)
+/* Read the modules of the process. watch_finding_close() comes in any case. */
+static int open_modules(struct finding *finding)
 {
 	int err = loaded_read(&finding->list, finding->process->pid);
 
@@ -390,7 +562,7 @@ int watching_tell_modules(struct wm_session *session, struct process *process,
 int watch_finding_all(struct finding *finding)
 {
 	struct wm_session *session = finding->session;
-	int err = watch_finding_open(finding);
+	int err = open_modules(finding);
 
 	for (size_t i = 0; i < session->specs->count && !err; i++)
 		err = find_spec(finding, i);

@@ -86,8 +86,10 @@ static int settle(void *data, uint8_t generation)
 	return 0;
 }
 
-struct event_source watched_source(const struct watching *watching, const struct watched *one,
-				   enum watch_kind kind, const char *text)
+/* The kernel event for a piece. */
+static struct event_source source_of_piece(const struct watching *watching,
+					   const struct watched *one, enum watch_kind kind,
+					   const char *text)
 {
 	return (struct event_source){
 		.kind = one->is_pointer ? EVENT_WRITE : (enum event_kind)kind,
@@ -123,8 +125,8 @@ static int arm(struct finding *finding, struct watching *watching)
 	for (unsigned int i = 0; i < watching->count; i++) {
 		const struct spec *spec = &session->specs->all[watching->all[i].spec];
 
-		sources[i] = watched_source(watching, &watching->all[i], spec->watch->kind,
-					    spec->text);
+		sources[i] = source_of_piece(watching, &watching->all[i], spec->watch->kind,
+					     spec->text);
 	}
 	err = perf_object_new(&watching->object, &request, detail);
 	if (!err)

@@ -6,7 +6,6 @@
 #include "record/perf/object.h"
 #include "record/session/process.h"
 #include "record/watch/ask.h"
-#include "record/watch/follow_plan.h"
 #include "record/watch/thread_variable.h"
 #include "record/watch/watches.h"
 #include "target/process/loaded.h"
@@ -80,13 +79,6 @@ int watch_finding_has(const struct finding *finding, size_t spec);
 int watching_has(const struct process *process, size_t spec);
 
 /*
- * Read the modules of the process. Call watch_finding_close() in any case. Returns 0 or an error,
- * with the session's detail.
- */
-int watch_finding_open(struct finding *finding);
-void watch_finding_close(struct finding *finding);
-
-/*
  * Give the session the modules that no agent reports, as those loaded before it began to, since a
  * store may come from any of them. Skips those that it has. 0 or an error.
  */
@@ -94,24 +86,13 @@ int watching_tell_modules(struct wm_session *session, struct process *process,
 			  const struct loaded_list *list);
 
 /*
- * watch_finding_open(), then make requests for all wanted specs. 0 or an error, with the session's
- * detail.
+ * Read the modules of the process, then make requests for all wanted specs. Call
+ * watch_finding_close() in any case. 0 or an error, with the session's detail.
  */
 int watch_finding_all(struct finding *finding);
+void watch_finding_close(struct finding *finding);
 
-/*
- * Find an expression's value in the process and fill in finding->asked, the requests for the agent.
- * Returns 0; 1 if this process has nothing to request; or an error, with the session's detail.
- */
-int watch_finding_place(struct finding *finding, const struct spec *spec,
-			struct watched_spec *result);
-
-/*
- * Send the request for one piece, as row `number`, with the event id of row `event`.
- * watch_finding_wait() waits until the agent has answered all. Both return 0 or an error.
- */
-int watch_finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
-		      uint32_t number, uint32_t event);
+/* Wait until the agent has answered all requests. 0 or an error. */
 int watch_finding_wait(struct finding *finding);
 
 /* Request the parent's watches for a forked child, at the same addresses. 0 or an error. */
@@ -120,16 +101,10 @@ int watch_finding_ask_parents(struct finding *finding);
 /* An unused row's number; clears the row. */
 uint32_t watch_finding_number(const struct finding *finding);
 
-/* The kernel event for a piece. */
-struct event_source watched_source(const struct watching *watching, const struct watched *one,
-				   enum watch_kind kind, const char *text);
-
 /* Read the watched memory, and keep it as the old value of the next hit. */
 void watched_value(const struct watching *watching, const struct watched *one);
 
-/* Add a piece's counts. The first takes the kernel's count from `hits`, the second reads it now. */
-void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
-		 struct watch_counts *to);
+/* Add a piece's counts, with the kernel's as it is now. */
 void watched_count(const struct watching *watching, unsigned int source, struct watch_counts *to);
 
 /* Whether the handler has had every hit that the kernel has counted. */
