@@ -133,7 +133,7 @@ static int show_trials(char **names, int is_json)
 		const struct trial_row *row = trial_row(trial);
 
 		trial_ask(trial, &machine.trials[trial]);
-		trials_look_one(check_add(&list, row->area, row->name), trial, &machine);
+		doctor_look_trial(check_add(&list, row->area, row->name), trial, &machine);
 		if (machine.trials[trial].state != TRIAL_WORKS)
 			status = CLI_FAILED;
 	}

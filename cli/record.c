@@ -10,7 +10,7 @@
 #include "cli/progress.h"
 #include "cli/targets.h"
 #include "cli/watch_counts.h"
-#include "record/perf/descriptors.h"
+#include "record/perf/instance.h"
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
 #include "record/session/session.h"
@@ -566,7 +566,7 @@ static int run(const struct record_options *options)
 	if (set_up(&recording))
 		return give_up(&recording, had_dir);
 	/* after the program was started, which is to have the limit as it was */
-	descriptors_raise();
+	perf_descriptors_raise();
 	progress_begin(&recording.progress);
 	record(&recording);
 	control_end(&recording.control);

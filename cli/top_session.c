@@ -6,7 +6,7 @@
 #include "cli/output.h"
 #include "cli/top_screen.h"
 #include "record/perf/count_event.h"
-#include "record/perf/descriptors.h"
+#include "record/perf/instance.h"
 #include "record/spec/spec.h"
 
 #include <fcntl.h>
@@ -171,7 +171,7 @@ static int make(struct top_session *recorded, const struct top_options *options,
 	if (err)
 		return err;
 	/* after the program was started, which is to have the limit as it was */
-	descriptors_raise();
+	perf_descriptors_raise();
 	*starts = 1;
 	return wm_session_start(recorded->session);
 }

@@ -255,7 +255,7 @@ static void look_at_watches(struct subject *subject)
 	else if (outside < CHECK_LIMITED)
 		check_say(check, outside, "see watches from outside");
 	else if (subject->machine.trials[TRIAL_BREAKPOINT_SIGNAL].state != TRIAL_WORKS)
-		trials_look_one(check, TRIAL_BREAKPOINT_SIGNAL, &subject->machine);
+		doctor_look_trial(check, TRIAL_BREAKPOINT_SIGNAL, &subject->machine);
 	else
 		check_say(check, outside, "waymark watch -p %d, with values",
 			  (int)subject->target.pid);

@@ -35,7 +35,7 @@ static void expect(enum check_state state, const char *found, const char *change
 static void look(enum trial trial)
 {
 	check = (struct check){ 0 };
-	trials_look_one(&check, trial, &machine);
+	doctor_look_trial(&check, trial, &machine);
 }
 
 Test(look, working_trial_is_fine)
@@ -102,7 +102,7 @@ Test(look, every_trial_is_in_one_area)
 	struct check_list list = { 0 };
 
 	for (size_t i = 0; i < sizeof(areas) / sizeof(*areas); i++)
-		trials_look(&list, &machine, areas[i]);
+		doctor_look_trials(&list, &machine, areas[i]);
 	cr_assert_eq(list.count, (size_t)TRIAL_COUNT);
 	cr_expect_eq(check_lacks(&list), 0);
 	check_list_release(&list);

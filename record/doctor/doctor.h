@@ -86,20 +86,13 @@ const char *check_state_name(enum check_state state);
 int doctor_is_filtered(void);
 
 /* The trials whose row names this area. */
-void trials_look(struct check_list *list, const struct machine *machine, const char *area);
+void doctor_look_trials(struct check_list *list, const struct machine *machine, const char *area);
 
 /*
  * One trial. What the cache says of the machine is CHECK_UNKNOWN where this process lacks the
  * permission to use it, as the trial that the row needs says.
  */
-void trials_look_one(struct check *check, enum trial trial, const struct machine *machine);
-
-/*
- * What to do about an answer that is not TRIAL_WORKS. is_filtered: a seccomp filter may be what
- * refused a call.
- */
-void trials_look_remedy(struct check *check, enum trial trial, const struct trial_answer *answer,
-			int is_filtered);
+void doctor_look_trial(struct check *check, enum trial trial, const struct machine *machine);
 
 /*
  * How many debug registers a thread has left: `count` of instance_free_registers(). CHECK_FINE
@@ -107,9 +100,5 @@ void trials_look_remedy(struct check *check, enum trial trial, const struct tria
  */
 void doctor_look_registers(struct check *check, int count, pid_t tid,
 			   const struct machine *machine);
-
-/* Start a program with the agent, and under the engine: what comes of it. */
-void launched_look(struct check_list *list, char *const program[]);
-void launched_look_soft(struct check *check, char *const program[]);
 
 #endif

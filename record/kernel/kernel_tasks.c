@@ -4,8 +4,8 @@
 #include "abi/engine.h"
 #include "base/array.h"
 #include "base/maps.h"
+#include "base/slots.h"
 #include "base/texts.h"
-#include "record/kernel/task_addresses.h"
 #include "record/kernel/task_engine.h"
 #include "record/kernel/task_files.h"
 #include "record/kernel/task_moved.h"
@@ -25,11 +25,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define CHAINS 1024u	  /* of processes, by pid */
-#define ALIVE_MAX 65536u  /* processes that are known of at one time */
-#define MAPS_MAX 16384u	  /* of a process */
-#define UNWINDS_MAX 32u	  /* processes whose files are open at one time */
-#define PATHS_MAX 262144u /* different ones */
+#define CHAINS 1024u		 /* of processes, by pid */
+#define ALIVE_MAX 65536u	 /* processes that are known of at one time */
+#define MAPS_MAX 16384u		 /* of a process */
+#define UNWINDS_MAX 32u		 /* processes whose files are open at one time */
+#define PATHS_MAX 262144u	 /* different ones */
+#define ADDRESSES_MAX (1u << 20) /* of the kernel, that are named */
 
 struct task_map {
 	uint64_t start, end, offset;
@@ -62,6 +63,13 @@ struct task {
 	struct task_engine engine;
 };
 
+/* Different ones of the kernel, to be named at the end. Zeroed: empty. */
+struct addresses {
+	uint64_t *all; /* as they came */
+	size_t count, room;
+	struct slots slots;
+};
+
 struct kernel_tasks {
 	struct wm_session *session;
 	struct task *chains[CHAINS];
@@ -69,10 +77,34 @@ struct kernel_tasks {
 	uint64_t refused;
 	struct texts paths;
 	struct task_files *files;
-	struct task_addresses addresses;
+	struct addresses addresses;
 	int attended;	/* numbers in the trace that were looked at */
 	size_t unwinds; /* that there are */
 };
+
+/* Add one, once; without memory or room it is left out. */
+static void addresses_add(struct addresses *addresses, uint64_t address)
+{
+	uint32_t hash = slots_hash(address), number;
+
+	if (addresses->count == ADDRESSES_MAX || slots_fit(&addresses->slots))
+		return;
+	for (uint64_t at = hash; slots_next(&addresses->slots, hash, &at, &number);)
+		if (addresses->all[number] == address)
+			return;
+	if (array_grow(&addresses->all, &addresses->room, addresses->count + 1,
+		       sizeof(*addresses->all)))
+		return;
+	addresses->all[addresses->count] = address;
+	slots_add(&addresses->slots, hash, (uint32_t)addresses->count++);
+}
+
+static void addresses_release(struct addresses *addresses)
+{
+	free(addresses->all);
+	free(addresses->slots.all);
+	*addresses = (struct addresses){ 0 };
+}
 
 int kernel_tasks_new(struct kernel_tasks **out, struct wm_session *session)
 {
@@ -116,7 +148,7 @@ void kernel_tasks_free(struct kernel_tasks *tasks)
 			task_free(tasks, task);
 		}
 	texts_release(&tasks->paths);
-	task_addresses_release(&tasks->addresses);
+	addresses_release(&tasks->addresses);
 	task_files_free(tasks->files);
 	free(tasks);
 }
@@ -390,7 +422,7 @@ void kernel_tasks_meet(struct kernel_tasks *tasks, pid_t pid, uint64_t time_ns, 
 		return;
 	if (address >> 63) {
 		if (tasks->session->writer)
-			task_addresses_add(&tasks->addresses, address);
+			addresses_add(&tasks->addresses, address);
 		return;
 	}
 	task = pid > 0 ? task_get(tasks, pid) : NULL;
@@ -665,7 +697,7 @@ void kernel_tasks_continue(struct kernel_tasks *tasks, struct kernel_tasks *befo
 	if (!tasks || !before)
 		return;
 	tasks->addresses = before->addresses;
-	before->addresses = (struct task_addresses){ 0 };
+	before->addresses = (struct addresses){ 0 };
 }
 
 void kernel_tasks_end(struct kernel_tasks *tasks)

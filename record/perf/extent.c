@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "record/perf/cpus.h"
-#include "record/perf/descriptors.h"
+#include "record/perf/instance.h"
 #include "record/perf/refused.h"
 #include "target/process/stop_threads.h"
 #include "target/process/target.h"
@@ -516,7 +516,7 @@ size_t extent_wanted(const struct extent *extent)
 
 int extent_need(const struct extent *extent, size_t more, struct detail detail)
 {
-	return descriptors_need(more + extent_wanted(extent), detail);
+	return perf_descriptors_need(more + extent_wanted(extent), detail);
 }
 
 int extent_open(struct extent *extent, struct detail detail)

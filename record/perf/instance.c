@@ -1,22 +1,96 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/perf/instance.h"
-#include "record/perf/descriptors.h"
+
 #include "record/perf/rings.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include <waymark/error.h>
+
+#define SPARE 64 /* for whatever else this process opens */
 
 /*
  * Where the program's addresses end: 47 bits, or 56 where it asked for them. The kernel takes no
  * address of its own.
  */
 #define ADDRESS_END (UINT64_C(1) << 56)
+
+/* ---- room for descriptors ---- */
+
+/* Others get the lowest numbers that are free, so one far above is one only. */
+static rlim_t descriptors_used(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	rlim_t used = dir ? 0 : 3;
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		used += isdigit((unsigned char)entry->d_name[0]) != 0;
+	if (dir)
+		closedir(dir);
+	return used;
+}
+
+/*
+ * The kernel doubles a process's table as it fills, and waits for a grace period (5 to 30 ms) each
+ * time where the process has several threads; so the table is made large enough in one step, while
+ * the program still runs.
+ */
+static void table_grow(rlim_t end)
+{
+	int fd = open("/", O_PATH | O_CLOEXEC), last;
+
+	if (fd < 0)
+		return;
+	last = fcntl(fd, F_DUPFD_CLOEXEC, (int)end);
+	if (last >= 0)
+		close(last);
+	close(fd);
+}
+
+int perf_descriptors_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) ? -errno : 0;
+}
+
+int perf_descriptors_need(size_t count, struct detail detail)
+{
+	rlim_t want = descriptors_used() + count + SPARE;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return -errno;
+	if (want > limit.rlim_max)
+		return detail_set(
+			detail, -WM_E_NO_DESCRIPTORS,
+			"%zu descriptors are needed, and some %d for the rest; RLIMIT_NOFILE allows %llu at most",
+			count, (int)(want - count), (unsigned long long)limit.rlim_max);
+	if (want > limit.rlim_cur) {
+		int err = perf_descriptors_raise();
+
+		if (err)
+			return err;
+	}
+	table_grow(want - 1);
+	return 0;
+}
+
+/* ---- events ---- */
 
 int instance_open_attr(struct perf_event_attr *attr, pid_t tid, int cpu, int group_fd,
 		       int cgroup_fd)
@@ -28,7 +102,7 @@ int instance_open_attr(struct perf_event_attr *attr, pid_t tid, int cpu, int gro
 	tid = is_cgroup ? cgroup_fd : tid;
 	fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, flags);
 	/* also where another opener has raised the limit: the old one refused us */
-	if (fd < 0 && errno == EMFILE && !descriptors_raise())
+	if (fd < 0 && errno == EMFILE && !perf_descriptors_raise())
 		fd = syscall(SYS_perf_event_open, attr, tid, cpu, group_fd, flags);
 	return fd < 0 ? -errno : (int)fd;
 }

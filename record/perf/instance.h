@@ -98,4 +98,13 @@ int instance_keeps_place(void);
 /* Whether the kernel will take it. 0, or -EINVAL with words. */
 int perf_source_check(const struct event_source *source, unsigned int flags, struct detail detail);
 
+/*
+ * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large
+ * enough in one step. 0, or -WM_E_NO_DESCRIPTORS with words. Any thread may call this and the next.
+ */
+int perf_descriptors_need(size_t count, struct detail detail);
+
+/* Set the soft limit to the hard one. 0, also where it is that already; or -errno. */
+int perf_descriptors_raise(void);
+
 #endif

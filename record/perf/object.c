@@ -8,7 +8,7 @@
 #include "arch/perf_registers.h"
 #include "base/array.h"
 #include "record/perf/cpus.h"
-#include "record/perf/descriptors.h"
+#include "record/perf/instance.h"
 #include "record/perf/perf_record.h"
 #include "record/perf/refused.h"
 #include "record/perf/rings.h"
@@ -564,7 +564,7 @@ static int prepare(struct perf_object *object, struct detail detail)
 	if (!err)
 		err = needs_reckon(object, &needs);
 	if (!err)
-		err = descriptors_need(needs.descriptors, detail);
+		err = perf_descriptors_need(needs.descriptors, detail);
 	needs.ring_bytes = object->request.ring_bytes;
 	if (!err)
 		err = object_claims_write(object, &needs, detail);

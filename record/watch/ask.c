@@ -133,9 +133,9 @@ static void ask_pointers(struct asked_watch *asked, unsigned int pointers)
 		};
 }
 
-int follow_plan_make(struct follow_plan *plan, struct asked_watch *asked,
-		     const struct watch_expr *expr, const struct watch_place *place,
-		     struct watch_trouble *trouble)
+int ask_make_follow(struct follow_plan *plan, struct asked_watch *asked,
+		    const struct watch_expr *expr, const struct watch_place *place,
+		    struct watch_trouble *trouble)
 {
 	uint64_t offset = (uint64_t)place->follows[place->follow_count - 1].offset;
 	int err = ask_make(asked, expr, place, PLACE_FOR_PIECES + offset % 8, trouble);

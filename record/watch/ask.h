@@ -42,8 +42,8 @@ struct follow_plan {
  * Make the plan of a place whose expression has the option `follow`. *asked gets the value's pieces
  * and, behind them, the pointers. Returns 0 or an error with words.
  */
-int follow_plan_make(struct follow_plan *plan, struct asked_watch *asked,
-		     const struct watch_expr *expr, const struct watch_place *place,
-		     struct watch_trouble *trouble);
+int ask_make_follow(struct follow_plan *plan, struct asked_watch *asked,
+		    const struct watch_expr *expr, const struct watch_place *place,
+		    struct watch_trouble *trouble);
 
 #endif

@@ -212,7 +212,7 @@ static int follow(uint64_t start, unsigned int pointers, uint64_t bytes, int64_t
 	for (unsigned int i = 0; i < pointers; i++)
 		place.follows[i] = (struct watch_follow){ .offset = offset, .at = 6, .bytes = 4 };
 	err = watch_follow_check(&place, &trouble);
-	return err ? err : follow_plan_make(&plan, asked, expr, &place, &trouble);
+	return err ? err : ask_make_follow(&plan, asked, expr, &place, &trouble);
 }
 
 Test(follow_plan, pointers_and_value_have_a_register_each)
@@ -270,7 +270,7 @@ Test(follow_plan, name_of_any_length_is_cut)
 	place.text = text;
 	place.follows[0].at = 0;
 	place.follows[0].bytes = sizeof(text) - 1;
-	cr_assert_eq(follow_plan_make(&plan, asked, expr, &place, &trouble), 0);
+	cr_assert_eq(ask_make_follow(&plan, asked, expr, &place, &trouble), 0);
 	cr_expect_eq(strlen(plan.texts[0]), WATCHES_POINTER_MAX - 1);
 	end();
 }

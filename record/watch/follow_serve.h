@@ -4,7 +4,7 @@
  * for each pointer of the chain and for each piece of the value. A thread of the tool moves the
  * registers when a pointer changes.
  *
- *	follow_plan_make()  from the place: which pointers, and the requests (ask.h)
+ *	ask_make_follow()  from the place: which pointers, and the requests (ask.h)
  *	follow_begin()	    the agent's table is mapped
  *	follow_settle()	    the object's settle()
  *	follow_serve()	    the object is armed: start the thread

@@ -215,7 +215,7 @@ static int want_follow(struct finding *finding, const struct spec *spec,
 		return expression_trouble_set(
 			trouble, -WM_E_WATCH_OPTION, 0, 0,
 			"follow: a soft trail's translation does not wait for registers to move");
-	return follow_plan_make(&finding->plan, &finding->asked, spec->watch, place, trouble);
+	return ask_make_follow(&finding->plan, &finding->asked, spec->watch, place, trouble);
 }
 
 /*
