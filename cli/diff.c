@@ -235,45 +235,32 @@ static int threads_choose(struct diff *diff)
 }
 
 /* Compare the parts between the bounds. 0 or -ENOMEM. */
-static int compare_stretches(struct diff *diff, struct diff_thread *thread,
-			     struct image *const images[2])
+static int compare(struct diff *diff, struct diff_thread *thread)
 {
 	struct trail_path cuts[2] = { { 0 }, { 0 } };
 	const struct trail_path *const paths[] = { &cuts[0], &cuts[1] };
+	struct image *images[2] = { NULL, NULL };
 	struct trail_range ranges[2];
 	int err = 0;
 
+	thread->is_different = 1;
+	if (!thread->pair.of[0] || !thread->pair.of[1])
+		return 0;
 	for (int i = 0; i < 2 && !err; i++) {
+		images[i] = trail_view_image(&diff->views[i], thread->pair.of[i]);
 		trail_bounds_range(&diff->wanted[i].bounds, &diff->views[i], thread->pair.of[i],
 				   &ranges[i]);
-		err = trail_range_cut(&ranges[i], &cuts[i]);
+		err = images[i] ? trail_range_cut(&ranges[i], &cuts[i]) : -ENOMEM;
 	}
 	if (!err)
 		err = divergence_find(&thread->divergence, diff->alike, paths, images,
 				      &diff->options.divergence);
+	pulse_end();
 	for (int i = 0; i < 2; i++) {
 		if (!err)
 			trail_range_uncut(&ranges[i], &thread->divergence.at[i]);
 		free(cuts[i].parts);
 	}
-	return err;
-}
-
-static int compare(struct diff *diff, struct diff_thread *thread)
-{
-	const struct trail_path *const *paths = thread->pair.of;
-	struct image *images[2] = { NULL, NULL };
-
-	thread->is_different = 1;
-	if (!paths[0] || !paths[1])
-		return 0;
-	for (int i = 0; i < 2; i++) {
-		images[i] = trail_view_image(&diff->views[i], paths[i]);
-		if (!images[i])
-			return -ENOMEM;
-	}
-	int err = compare_stretches(diff, thread, images);
-	pulse_end();
 	thread->is_different = thread->divergence.kind != DIVERGENCE_NONE;
 	return err;
 }

@@ -47,7 +47,8 @@ static const char usage[] =
 	"Under a hit of a watch are its functions and lines, the innermost first; with --json in\n"
 	"\"frame\". A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\".\n"
 	"Events that were lost have a line where they are missing. Events that the kernel\n"
-	"recorded have their CPU before the name, as [3]; the thread is the one that they are about.\n";
+	"recorded have their CPU before the name, as [3]; the thread is the one that they are\n"
+	"about.\n";
 
 static int take_cpus(void *data, const struct command_option *option, const char *text,
 		     const char *name)

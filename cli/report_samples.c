@@ -78,31 +78,6 @@ static int add_functions(struct making *making, size_t number)
 	return 0;
 }
 
-/* ---- by line, by thread ---- */
-
-static int add_line(struct making *making, const struct samples_sum *sum)
-{
-	const struct stacks_one *one = &making->samples->stacks.all[sum->stack];
-	struct samples_row row = { .function = one->function,
-				   .count = sum->count,
-				   .self = sum->weight,
-				   .total = sum->weight };
-
-	if (one->function->module)
-		image_module_line(one->function->module, sum->address, &row.line);
-	return row_add(making, &row) ? 0 : -ENOMEM;
-}
-
-static int add_thread(struct making *making, const struct samples_sum *sum)
-{
-	const struct samples_row row = { .thread = &making->samples->threads[sum->thread],
-					 .count = sum->count,
-					 .self = sum->weight,
-					 .total = sum->weight };
-
-	return row_add(making, &row) ? 0 : -ENOMEM;
-}
-
 /* ---- callers ---- */
 
 /* By its name as it is shown, or as probes take it. */
@@ -115,26 +90,19 @@ static int is_callee(const char *glob, const struct function *function)
 }
 
 /*
- * The innermost call of the function; where it was called by itself, the call from elsewhere that
- * came before.
+ * Who called the function in a stack, by the innermost call; where it was called by itself, by the
+ * call from elsewhere that came before. NULL: it is not in the stack; a function NULL: no caller.
  */
-static int add_caller(struct making *making, const struct samples_sum *sum)
+static const struct stacks_one *caller_of(const struct stacks_one *all, uint32_t at,
+					  const char *glob)
 {
-	const struct stacks_one *all = making->samples->stacks.all;
-	const char *glob = making->options->callee;
-	struct samples_row row = { .count = sum->count, .self = sum->weight, .total = sum->weight };
-	uint32_t at = sum->stack;
-
 	while (all[at].function && !is_callee(glob, all[at].function))
 		at = all[at].outer;
 	if (!all[at].function)
-		return 0;
+		return NULL;
 	while (all[at].function && is_callee(glob, all[at].function))
 		at = all[at].outer;
-	row.function = all[at].function;
-	making->table->weight += sum->weight;
-	making->table->samples += sum->count;
-	return row_add(making, &row) ? 0 : -ENOMEM;
+	return &all[at];
 }
 
 /* ---- rows, the same ones made one ---- */
@@ -192,20 +160,34 @@ static void rows_unite(struct samples_table *table)
 		qsort(table->rows, kept, sizeof(*table->rows), by_weight);
 }
 
+/* What a sum of samples adds to the table. 0 or -ENOMEM. */
 static int add(struct making *making, size_t number)
 {
 	const struct samples_sum *sum = &making->samples->sums[number];
+	const struct stacks_one *all = making->samples->stacks.all, *one = &all[sum->stack];
+	struct samples_row row = { .count = sum->count, .self = sum->weight, .total = sum->weight };
 
 	switch (making->options->by) {
-	case SAMPLES_BY_LINE:
-		return add_line(making, sum);
-	case SAMPLES_BY_THREAD:
-		return add_thread(making, sum);
-	case SAMPLES_BY_CALLER:
-		return add_caller(making, sum);
-	default:
+	case SAMPLES_BY_FUNCTION:
 		return add_functions(making, number);
+	case SAMPLES_BY_LINE:
+		row.function = one->function;
+		if (one->function->module)
+			image_module_line(one->function->module, sum->address, &row.line);
+		break;
+	case SAMPLES_BY_THREAD:
+		row.thread = &making->samples->threads[sum->thread];
+		break;
+	case SAMPLES_BY_CALLER:
+		one = caller_of(all, sum->stack, making->options->callee);
+		if (!one)
+			return 0;
+		row.function = one->function;
+		making->table->weight += sum->weight;
+		making->table->samples += sum->count;
+		break;
 	}
+	return row_add(making, &row) ? 0 : -ENOMEM;
 }
 
 /* The rows of an event, as the options want them. 0 or -ENOMEM. */

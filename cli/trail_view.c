@@ -138,42 +138,27 @@ static void complain_others(struct image *image)
 	}
 }
 
-struct said {
-	const char *paths[SAID_MAX];
-	size_t count, more;
-};
-
-static int is_said(const struct said *said, const char *path)
-{
-	for (size_t i = 0; i < said->count; i++)
-		if (!strcmp(said->paths[i], path))
-			return 1;
-	return 0;
-}
-
-static void complain_image(struct said *said, struct image *image)
-{
-	struct image_module *module;
-
-	for (size_t i = 0; (module = image_module(image, i)); i++) {
-		if (is_said(said, module->path))
-			continue;
-		if (said->count == SAID_MAX)
-			said->more += module->is_asked && module->error;
-		else if (complain_names(module))
-			said->paths[said->count++] = module->path;
-	}
-}
-
 void trail_complain_names(const struct images *images)
 {
-	struct said said = { .count = 0 };
+	const char *paths[SAID_MAX];
+	size_t count = 0, more = 0, said;
+	struct image_module *module;
 
 	for (uint32_t i = 0; images->all && i <= images->reader->meta.process_count; i++)
-		if (images->all[i])
-			complain_image(&said, images->all[i]);
-	if (said.more)
-		fprintf(stderr, "waymark: no names in %zu more files of processes\n", said.more);
+		for (size_t j = 0; images->all[i] && (module = image_module(images->all[i], j));
+		     j++) {
+			for (said = 0; said < count; said++)
+				if (!strcmp(paths[said], module->path))
+					break;
+			if (said < count)
+				continue;
+			if (count == SAID_MAX)
+				more += module->is_asked && module->error;
+			else if (complain_names(module))
+				paths[count++] = module->path;
+		}
+	if (more)
+		fprintf(stderr, "waymark: no names in %zu more files of processes\n", more);
 }
 
 int trail_view_close(struct trail_view *view, int status)

@@ -87,15 +87,13 @@ const char *words_line_text(const struct image_line *line, char text[WORDS_LINE_
 	return text;
 }
 
-/* "file.c:12"; "" where it is not known. */
-static void line_text(struct image *image, uint64_t address, char *text, size_t bytes)
+/* The same of an address; "" where it is not known. */
+static const char *line_text(struct image *image, uint64_t address, char text[WORDS_LINE_BYTES])
 {
 	struct image_line line;
 
 	image_line(image, address, &line);
-	text[0] = '\0';
-	if (line.source)
-		snprintf(text, bytes, "%s:%u", name_last_part(line.source), line.line);
+	return line.source ? words_line_text(&line, text) : "";
 }
 
 static void put_function(struct out *out, struct image *image, uint64_t address, int is_verbose,
@@ -114,9 +112,9 @@ static void put_function(struct out *out, struct image *image, uint64_t address,
 
 void words_place(struct out *out, struct image *image, uint64_t address, int is_verbose)
 {
-	char line[PLACE_BYTES];
+	char room[WORDS_LINE_BYTES];
+	const char *line = line_text(image, address, room);
 
-	line_text(image, address, line, sizeof(line));
 	put_function(out, image, address, is_verbose, line[0] ? PLACE_WIDTH : 0);
 	if (line[0])
 		out_char(out, ' ');
@@ -125,18 +123,18 @@ void words_place(struct out *out, struct image *image, uint64_t address, int is_
 
 void words_place_padded(struct out *out, struct image *image, uint64_t address, int is_verbose)
 {
-	char line[PLACE_BYTES];
+	char line[WORDS_LINE_BYTES];
 
-	line_text(image, address, line, sizeof(line));
 	put_function(out, image, address, is_verbose, PLACE_WIDTH);
 	out_char(out, ' ');
-	words_padded(out, line, LINE_WIDTH);
+	words_padded(out, line_text(image, address, line), LINE_WIDTH);
 	out_char(out, ' ');
 }
 
 void words_at(struct out *out, struct image *image, uint64_t address, int is_verbose)
 {
-	char text[PLACE_BYTES];
+	char text[PLACE_BYTES], room[WORDS_LINE_BYTES];
+	const char *line;
 
 	out_literal(out, " at ");
 	if (is_verbose) {
@@ -145,11 +143,11 @@ void words_at(struct out *out, struct image *image, uint64_t address, int is_ver
 	}
 	instruction_place(image, address, text, sizeof(text));
 	words_put(out, text);
-	line_text(image, address, text, sizeof(text));
-	if (!text[0])
+	line = line_text(image, address, room);
+	if (!line[0])
 		return;
 	out_literal(out, " (");
-	words_put(out, text);
+	words_put(out, line);
 	out_char(out, ')');
 }
 

@@ -100,7 +100,7 @@ void words_thread_put(struct rows *rows, const struct trail_view *view,
 		      const struct trail_path *path);
 
 /* "shop.c:12". In text[], which is returned; NULL: the line is not known. */
-#define WORDS_LINE_BYTES 128
+#define WORDS_LINE_BYTES 272 /* a name of 255 bytes fits */
 const char *words_line_text(const struct image_line *line, char text[WORDS_LINE_BYTES]);
 
 #endif

@@ -363,11 +363,12 @@ static void put_part(struct rows *rows, const char *text, size_t bytes)
 	out_text(rows->out, text, fits);
 }
 
-/* One cell of a line, in its place among the columns that are shown. */
-static void put_cell(struct rows *rows, unsigned int place, const char *text, size_t bytes)
+/* One cell of a line, in its place among the columns that are shown; without a value '-'. */
+static void put_cell(struct rows *rows, unsigned int place, const char *value, size_t bytes)
 {
+	const char *text = bytes ? value : "-";
 	unsigned int column = rows->shown[place];
-	size_t width = width_of(text, bytes), all = rows->widths[column];
+	size_t width = bytes ? width_of(text, bytes) : 1, all = rows->widths[column];
 	int is_left = rows->table->columns[column].type == ROW_TEXT &&
 		      !(rows->table->columns[column].flags & ROW_RIGHT);
 	int is_last = place + 1 == rows->shown_count;
@@ -376,7 +377,7 @@ static void put_cell(struct rows *rows, unsigned int place, const char *text, si
 		put_part(rows, "  ", 2);
 	for (size_t at = width; at < all && !is_left; at++)
 		put_part(rows, " ", 1);
-	put_part(rows, text, bytes);
+	put_part(rows, text, bytes ? bytes : 1);
 	for (size_t at = width; at < all && is_left && !is_last; at++)
 		put_part(rows, " ", 1);
 	if (is_last) {
@@ -399,12 +400,8 @@ static void put_row_now(struct rows *rows, const struct row_value *row)
 {
 	for (unsigned int i = 0; i < rows->shown_count; i++) {
 		const struct row_column *column = &rows->table->columns[rows->shown[i]];
-		size_t bytes = cell_make(rows, column, &row[rows->shown[i]]);
 
-		if (bytes)
-			put_cell(rows, i, rows->cell->bytes, bytes);
-		else
-			put_cell(rows, i, "-", 1);
+		put_cell(rows, i, rows->cell->bytes, cell_make(rows, column, &row[rows->shown[i]]));
 	}
 }
 
@@ -473,10 +470,7 @@ static void put_kept(struct rows *rows)
 			size_t at = (size_t)row * all + places[i];
 			size_t from = at ? rows->ends[at - 1] : 0, bytes = rows->ends[at] - from;
 
-			if (bytes)
-				put_cell(rows, i, rows->cells.at + from, bytes);
-			else
-				put_cell(rows, i, "-", 1);
+			put_cell(rows, i, rows->cells.at + from, bytes);
 		}
 }
 
@@ -573,22 +567,17 @@ void rows_open(struct rows *rows, const struct row_table *table, const struct ro
 		rows_begin_table(rows);
 }
 
-static int is_past(uint64_t count, uint64_t bound)
-{
-	return bound && count > bound;
-}
-
 void rows_put(struct rows *rows, const struct row_value *row)
 {
-	int is_text = rows->format == ROWS_TEXT;
+	const struct rows_layout *layout = &rows->layout;
 
 	rows->count++;
-	if (rows->out->error || is_past(rows->count, rows->layout.last) ||
-	    (is_text && is_past(rows->count, rows->layout.shown)))
+	if (rows->out->error || (layout->last && rows->count > layout->last) ||
+	    (rows->format == ROWS_TEXT && layout->shown && rows->count > layout->shown))
 		return;
 	switch (rows->format) {
 	case ROWS_TEXT:
-		if (rows->layout.widths)
+		if (layout->widths)
 			put_row_now(rows, row);
 		else
 			row_keep(rows, row);
