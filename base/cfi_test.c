@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Our own stack, unwound, is what libc says it is; and what is forged ends. */
-#include "base/cfi_step.h"
+#include "base/cfi.h"
 
 #include "base/testing/entered.h"
 

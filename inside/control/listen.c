@@ -8,11 +8,8 @@
 #include "inside/runtime/lock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #define BACKLOG 8
 #define WANTED_LOCK_MS 1000

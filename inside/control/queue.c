@@ -4,9 +4,7 @@
 #include "base/kernel.h"
 #include "inside/control/message.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define PACKET_HEAD_BYTES (sizeof(struct wm_message) + sizeof(struct control_bundle))
 #define PACKET_ROOM_BYTES (CONTROL_BYTES_MAX - PACKET_HEAD_BYTES)

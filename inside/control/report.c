@@ -7,7 +7,6 @@
 #include "inside/control/session_table.h"
 #include "inside/marker/cost.h"
 #include "inside/store/arena.h"
-#include "inside/store/event_store.h"
 #include "inside/watch/watch.h"
 
 #include <errno.h>

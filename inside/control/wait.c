@@ -4,7 +4,6 @@
 #include "abi/control.h"
 #include "base/kernel.h"
 #include "inside/runtime/lock.h"
-#include "inside/runtime/sessions.h"
 #include "inside/runtime/tasks.h"
 
 #include <errno.h>

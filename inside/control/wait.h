@@ -6,8 +6,6 @@
 #ifndef INSIDE_CONTROL_WAIT_H
 #define INSIDE_CONTROL_WAIT_H
 
-#include <stdint.h>
-
 /* Extend the wait for GO to `ms` from now. Control thread. */
 void wait_renew(unsigned int ms);
 

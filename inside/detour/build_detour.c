@@ -10,7 +10,6 @@
 #include "inside/detour/hook.h"
 #include "inside/detour/memory.h"
 #include "inside/detour/return.h"
-#include "inside/marker/field.h"
 #include "inside/marker/hit.h"
 #include "inside/runtime/heap.h"
 #include "inside/store/thread_writer.h"

@@ -8,7 +8,6 @@
 #include "inside/runtime/seccomp_yield.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <linux/wait.h>
@@ -17,10 +16,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
 __thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));

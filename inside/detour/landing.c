@@ -9,7 +9,6 @@
 #include <waymark/error.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 

@@ -8,7 +8,6 @@
 
 #include "base/syscall.h"
 #include "inside/detour/detour.h"
-#include "inside/marker/field.h"
 #include "inside/marker/hit.h"
 #include "inside/runtime/reentrancy_guard.h"
 #include "inside/store/thread_writer.h"

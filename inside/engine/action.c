@@ -184,21 +184,19 @@ static void restore(int number)
 		kernel_set(number, &actions[number]);
 }
 
-void action_leave(void)
-{
-	lock_take(&lock);
-	is_left = 1;
-	for (int number = 1; number < ACTION_SIGNALS; number++)
-		if (number != SIGKILL && number != SIGSTOP && !(FAULTS & ACTION_BIT(number)))
-			restore(number);
-	lock_give(&lock);
-}
-
 void action_restore(uint64_t set)
 {
 	for (int number = 1; number < ACTION_SIGNALS; number++)
 		if (number != SIGKILL && number != SIGSTOP && set & ACTION_BIT(number))
 			restore(number);
+}
+
+void action_leave(void)
+{
+	lock_take(&lock);
+	is_left = 1;
+	action_restore(~FAULTS);
+	lock_give(&lock);
 }
 
 void action_exec(int is_over)

@@ -4,7 +4,6 @@
 #include "inside/engine/code_changes.h"
 #include "inside/engine/code_read.h"
 #include "inside/engine/constant.h"
-#include "inside/engine/dispatch.h"
 #include "inside/engine/engine_lock.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/gate.h"

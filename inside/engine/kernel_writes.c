@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/engine/channel.h"
-#include "inside/engine/dispatch.h"
 #include "inside/engine/engine_lock.h"
 #include "inside/engine/gate.h"
 #include "inside/engine/kernel_writes.h"
@@ -14,7 +13,6 @@
 #include <linux/futex.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/sem.h>
 #include <sys/socket.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/engine/dispatch.h"
 #include "inside/engine/engine_lock.h"
 #include "inside/engine/engine_memory.h"
 #include "inside/engine/pages.h"

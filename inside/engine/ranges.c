@@ -5,7 +5,6 @@
 #include "inside/engine/map.h"
 #include "inside/engine/pages.h"
 #include "inside/engine/ranges.h"
-#include "inside/engine/sys.h"
 
 #include <linux/limits.h>
 #include <sys/mman.h>

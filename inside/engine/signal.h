@@ -21,31 +21,22 @@ int signal_open(struct thread *thread);
 int signal_open_all(void);
 
 /*
- * Signals given to the program, as the kernel would: a frame on its stack, and on in its handler;
- * or its end. The context is a frame of the kernel's in which all registers are the program's; only
- * in handlers of the engine's.
- */
-
-/*
- * Deliver a signal. `left`: the instructions of the block from where the program is. `back_to`: its
- * signal mask when the handler returns; NULL: unchanged. 0: the program continues from *context;
- * -1: it is about to end.
+ * Deliver a signal to the program, as the kernel would: a frame on its stack, and on in its
+ * handler; or its end. The context is a frame of the kernel's in which all registers are the
+ * program's; only in handlers of the engine's. `left`: the instructions of the block from where the
+ * program is. `back_to`: its signal mask when the handler returns; NULL: unchanged. 0: the program
+ * continues from *context; -1: it is about to end.
  */
 int signal_deliver(struct thread *thread, const siginfo_t *info, struct frame_context *context,
 		   uint32_t left, const uint64_t *back_to);
 
-/*
- * Continue after a signal: make the handler's frame the program's, deliver the signal, and make the
- * frame continue in translated code. Called in the engine's handlers, or with all signals blocked.
- * Takes the engine's lock.
- */
-
 /* The path up to where the program is, in the trail. Takes the engine's lock. */
 void signal_onward_path(struct thread *thread, const struct state *state);
 
-/* The program's own calls about signals, and those that wait for them. */
-
-/* As thread->regs ask for them: their results. `plain` makes one as it is. */
+/*
+ * The program's own calls about signals, and those that wait for them, as thread->regs ask for
+ * them: their results. `plain` makes one as it is.
+ */
 long signal_mask_call(struct thread *thread);
 long signal_stack_call(struct thread *thread);
 long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *));
@@ -58,8 +49,6 @@ void signal_descriptors_expect(void);
 
 /* rt_sigreturn: continue as the frame says; `next` is behind the call. */
 void signal_return_call(struct thread *thread, uint64_t next) __attribute__((noreturn));
-
-/* What a thread has of signals in the kernel: its stack for handlers, its mask. */
 
 /* Set the calling thread's stack for the engine's handlers. */
 int signal_thread(struct thread *thread);

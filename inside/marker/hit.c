@@ -11,7 +11,6 @@
 #include "arch/vectors.h"
 #include "inside/marker/careful.h"
 #include "inside/marker/cost.h"
-#include "inside/marker/field.h"
 #include "inside/marker/handler_call.h"
 #include "inside/marker/plan.h"
 #include "inside/runtime/reentrancy_guard.h"

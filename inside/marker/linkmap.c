@@ -8,7 +8,6 @@
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <unistd.h>
 
 #define PHDRS_MAX 128
 #define DYNAMIC_MAX 512

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/marker/plan.h"
 
-#include "inside/marker/field.h"
 #include "inside/store/thread_writer.h"
 
 #include <stddef.h>

@@ -5,8 +5,6 @@
 #include "inside/runtime/lock.h"
 #include "inside/store/event_store.h"
 
-#include <waymark/marker.h>
-
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #ifndef INSIDE_RUNTIME_REENTRANCY_GUARD_H
 #define INSIDE_RUNTIME_REENTRANCY_GUARD_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* One stretch, in the frame of the function that begins and ends it. */

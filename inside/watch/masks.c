@@ -6,8 +6,6 @@
 #include "inside/runtime/tasks.h"
 #include "inside/watch/trap.h"
 
-#include <string.h>
-
 static char own_text[TASKS_STATUS_BYTES];
 static int any_blocked; /* at the last look for filters */
 

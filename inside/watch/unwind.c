@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/watch/unwind.h"
 
-#include "base/cfi_step.h"
+#include "base/cfi.h"
 #include "inside/detour/memory.h"
 #include "inside/detour/moved.h"
 #include "inside/detour/return.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/watch/living.h"
 
-#include "base/cfi_step.h"
+#include "base/cfi.h"
 #include "target/process/target.h"
 #include "target/process/tracee.h"
 

@@ -9,7 +9,7 @@
 #ifndef TARGET_CODE_ARGUMENT_H
 #define TARGET_CODE_ARGUMENT_H
 
-#include "base/cfi_step.h"
+#include "base/cfi.h"
 #include "target/code/file.h"
 #include "target/expression/type.h"
 
