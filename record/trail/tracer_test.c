@@ -54,7 +54,7 @@ Test(tracer, steps_for_one_whose_standard_streams_are_closed)
 	sample_sink_release(&sink);
 }
 
-/* As gate_become(), with a signal that would be ignored if nothing traced it: a window's new size. */
+/* As gate_become(), with a signal that is ignored unless one traces: a window's new size. */
 static void become_late(int gate, const char *path, char *const argv[])
 {
 	pid_t tracer;

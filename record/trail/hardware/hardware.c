@@ -53,7 +53,7 @@
 #define RUN_POLL_NS 1000000 /* buffers take much longer to fill */
 #define ATTACH_ROUNDS 20
 #define PAGE 4096u
-/* A thread's buffer; where the kernel has not so much for us, half of it, and so on to the least. */
+/* A thread's buffer; where the kernel has not so much for us, half of it, down to the least. */
 #define BUFFER_BYTES (UINT64_C(4) << 20)
 #define BUFFER_MIN (UINT64_C(16) << 10)
 #define RING_BYTES (16u * PAGE) /* of records; branches are in the AUX area */
