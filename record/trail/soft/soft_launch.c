@@ -243,7 +243,7 @@ static int calls_end(struct soft_launch *launch, uint64_t rip, uint64_t rdi, uin
 struct passing {
 	struct msghdr message;
 	struct iovec body;
-	union rights rights;
+	_Alignas(struct cmsghdr) char rights[CMSG_SPACE(SOFT_PASSED * sizeof(int))];
 	int ends[2];
 	char byte;
 };
@@ -274,7 +274,7 @@ static int fds_receive(struct soft_launch *launch, uint64_t at, int end)
 		.body = { (void *)(uintptr_t)(at + offsetof(struct passing, byte)), 1 },
 	};
 	const uint64_t arguments[6] = { (uint64_t)end, at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT };
-	const struct cmsghdr *head = &passing.rights.head;
+	const struct cmsghdr *head = (const struct cmsghdr *)passing.rights;
 	int err = remote_thread_write(&launch->thread, at, &passing, sizeof(passing));
 
 	if (!err)
