@@ -5,6 +5,7 @@
 
 #include "base/out.h"
 #include "cli/trail_view.h"
+#include "read/history/crash.h"
 #include "read/history/instruction.h"
 #include "read/rows/render.h"
 
@@ -49,5 +50,27 @@ int trail_lines(struct trail_show *show);
 
 /* The calls that a thread was in at the end of its trail, the innermost first, up to main(). */
 int trail_backtrace(struct trail_show *show, const struct trail_path *path);
+
+/* ---- lines that all listings have: which thread it is of, and what came between ---- */
+
+#define TRAIL_LEFT_WIDTH 14 /* of the first column: an index, or a time */
+
+/*
+ * Head each thread that is wanted, and have its path put by `put`, until that or writing fails. 0,
+ * -ENOMEM, or what `put` returned.
+ */
+int trail_each_path(struct trail_show *show,
+		    int (*put)(struct trail_show *show, const struct trail_path *path,
+			       struct image *image));
+
+/*
+ * An event's line: when, what, and where it was, with the instruction that was to run there; or its
+ * rows. `item` is the event; a cursor behind it is not needed.
+ */
+void trail_put_event(struct trail_show *show, const struct trail_path *path, struct image *image,
+		     const struct trail_item *item);
+
+/* `before`, and "text=0x0, limit=10"; "?" for an unknown value. Nothing if all are unknown. */
+void trail_crash_arguments(struct out *out, const struct code_frame *frame, const char *before);
 
 #endif

@@ -158,38 +158,30 @@ static const struct edge *edges_of(const struct tally *tally, uint32_t id, size_
 	return &tally->edges[low];
 }
 
-static uint32_t ids_of(const struct tally *tally)
+/* All that ran, those that ran most first. 0 or -ENOMEM. */
+static int hot_list(struct trail_show *show, struct tallies *tallies, struct hot **list,
+		    size_t *count)
 {
-	return tally->table ? tally->table->count : 0;
-}
+	size_t room = 0;
 
-/* All that ran, those that ran most first. */
-static struct hot *hot_list(struct trail_show *show, struct tallies *tallies, size_t *count)
-{
-	struct hot *list;
-	size_t all = 0;
+	for (size_t i = 0; i < tallies->count; i++) {
+		struct tally *tally = &tallies->all[i];
 
-	for (size_t i = 0; i < tallies->count; i++)
-		for (uint32_t id = 0; id < ids_of(&tallies->all[i]); id++)
-			all += tallies->all[i].counts[id] != 0;
-	*count = 0;
-	list = calloc(all + 1, sizeof(*list));
-	for (size_t i = 0; list && i < tallies->count; i++) {
-		if (tallies->all[i].edge_count)
-			qsort(tallies->all[i].edges, tallies->all[i].edge_count,
-			      sizeof(struct edge), by_from);
-		for (uint32_t id = 0; id < ids_of(&tallies->all[i]); id++)
-			if (tallies->all[i].counts[id] &&
-			    trail_is_in_module(show, tallies->all[i].image,
-					       tallies->all[i].table->blocks[id].start))
-				list[(*count)++] = (struct hot){ &tallies->all[i], id,
-								 tallies->all[i].counts[id] };
+		if (tally->edge_count)
+			qsort(tally->edges, tally->edge_count, sizeof(struct edge), by_from);
+		for (uint32_t id = 0; tally->table && id < tally->table->count; id++) {
+			if (!tally->counts[id] ||
+			    !trail_is_in_module(show, tally->image, tally->table->blocks[id].start))
+				continue;
+			if (array_grow(list, &room, *count + 1, sizeof(**list)))
+				return -ENOMEM;
+			(*list)[(*count)++] = (struct hot){ tally, id, tally->counts[id] };
+			tallies->blocks += tally->counts[id];
+		}
 	}
-	for (size_t i = 0; list && i < *count; i++)
-		tallies->blocks += list[i].count;
-	if (list)
-		qsort(list, *count, sizeof(*list), by_count);
-	return list;
+	if (*count)
+		qsort(*list, *count, sizeof(**list), by_count);
+	return 0;
 }
 
 /* ---- shown ---- */
@@ -324,11 +316,14 @@ static void put_rows(struct trail_show *show, const struct hot *hot)
 
 static int put_all(struct trail_show *show, struct tallies *tallies)
 {
-	size_t count, shown;
-	struct hot *list = hot_list(show, tallies, &count);
+	size_t count = 0, shown;
+	struct hot *list = NULL;
+	int err = hot_list(show, tallies, &list, &count);
 
-	if (!list)
-		return -ENOMEM;
+	if (err) {
+		free(list);
+		return err;
+	}
 	shown = show->options.last < count ? (size_t)show->options.last : count;
 	if (!show->options.json) {
 		out_u64(show->out, tallies->blocks);

@@ -5,7 +5,7 @@
  */
 #include "base/name_match.h"
 #include "cli/pulse.h"
-#include "cli/trail_event.h"
+#include "cli/trail.h"
 #include "cli/trail_words.h"
 #include "read/history/calls.h"
 #include "read/history/spot.h"

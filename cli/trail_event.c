@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/trail_event.h"
+#include "cli/trail.h"
 
 #include "cli/trail_words.h"
 

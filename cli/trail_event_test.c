@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of events, of trails that anyone has written. */
-#include "cli/trail_event.h"
+#include "cli/trail.h"
 
 #include "cli/cli.h"
 #include "trace/testing/packets.h"

@@ -3,7 +3,7 @@
  * Listings of what each thread did, oldest first, and of what came between: the branches that it
  * took, or each instruction.
  */
-#include "cli/trail_event.h"
+#include "cli/trail.h"
 #include "cli/trail_words.h"
 
 #include <errno.h>
