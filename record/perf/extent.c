@@ -18,7 +18,9 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define CLONE_NS 5000000 /* longer than a thread is in clone(2), its wait for a CPU included */
+#define CLONE_NS 5000000	       /* between two looks at threads that may be in clone(2) */
+#define CLONE_RAN_NS UINT64_C(1000000) /* longer than that takes of a CPU */
+#define CLONE_LOOKS 60		       /* then the process is stopped, or opened again */
 /* To open all threads of processes that can't be stopped; each try waits longer than the last. */
 #define TRIES_MAX 80
 #define TRIES_LATE_MAX 8 /* others are stopped meanwhile, and it may be doubtful */
@@ -103,16 +105,46 @@ int extent_threads_are(pid_t pid, const pid_t *tids, int count)
 	return still;
 }
 
-/* Whether one may be inside clone(2): then the new thread is not listed yet. */
-static int may_clone(pid_t pid, const pid_t *tids, int count)
+/*
+ * Whether a thread may be inside clone(2) that was there at the last look: then the new thread is
+ * not listed yet. One that runs, or waits for a CPU, is past it when it has run for long enough;
+ * ran_ns[]: how long each had run, UINT64_MAX: it was elsewhere. is_first: fill that in. Of one
+ * that sleeps in the kernel no event says more.
+ */
+static int may_clone(pid_t pid, const pid_t *tids, int count, uint64_t *ran_ns, int is_first)
 {
+	int may = 0;
+
 	for (int i = 0; i < count; i++) {
 		char state = target_thread_state(pid, tids[i]);
+		struct target_times times = { 0 };
+		int is_ready = state == 'R' && tids[i] != gettid() &&
+			       !target_thread_times(pid, tids[i], &times);
 
-		if (state == 'R' || state == 'D')
-			return 1;
+		if (is_first)
+			ran_ns[i] = is_ready ? times.ran_ns : UINT64_MAX;
+		may |= is_first ? is_ready || state == 'D'
+				: is_ready && ran_ns[i] != UINT64_MAX &&
+					  times.ran_ns < ran_ns[i] + CLONE_RAN_NS;
 	}
-	return 0;
+	return may;
+}
+
+/* The same list, and no thread may be about to add to it. */
+static int are_all(pid_t pid, const pid_t *tids, int count)
+{
+	uint64_t *ran_ns = calloc((size_t)count + 1, sizeof(*ran_ns));
+	int are = ran_ns && extent_threads_are(pid, tids, count), may = 1;
+
+	if (are && may_clone(pid, tids, count, ran_ns, 1)) {
+		for (int i = 0; i < CLONE_LOOKS && may; i++) {
+			nanosleep(&(struct timespec){ .tv_nsec = CLONE_NS }, NULL);
+			may = may_clone(pid, tids, count, ran_ns, 0);
+		}
+		are = !may && extent_threads_are(pid, tids, count);
+	}
+	free(ran_ns);
+	return are;
 }
 
 /*
@@ -122,19 +154,13 @@ static int may_clone(pid_t pid, const pid_t *tids, int count)
 static int open_process(struct extent *extent, pid_t pid, int is_stopped, int *has_changed,
 			struct detail detail)
 {
-	const struct timespec poll_wait = { .tv_nsec = CLONE_NS };
 	pid_t *tids;
 	int count = target_threads(pid, &tids), err = count < 0 ? count : 0;
 
 	for (int i = 0; i < count && !err; i++)
 		err = open_thread(extent, tids[i], detail);
-	if (!err && !is_stopped) {
-		*has_changed |= !extent_threads_are(pid, tids, count);
-		if (!*has_changed && may_clone(pid, tids, count)) {
-			nanosleep(&poll_wait, NULL);
-			*has_changed = !extent_threads_are(pid, tids, count);
-		}
-	}
+	if (!err && !is_stopped)
+		*has_changed |= !are_all(pid, tids, count);
 	free(tids);
 	if (err == -ESRCH)
 		return detail_set(detail, -WM_E_GONE, "process %d", (int)pid);
