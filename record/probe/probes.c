@@ -739,6 +739,13 @@ static int module_gone(struct wm_session *session, struct process *process, uint
 	return err;
 }
 
+static int module_changed(struct wm_session *session, struct process *process,
+			  const struct control_module *module, const char *path)
+{
+	return module->gone ? module_gone(session, process, module->base)
+			    : module_came(session, process, module, path);
+}
+
 /* Nothing is placed there any more. */
 static int quiet(struct wm_session *session, struct process *process)
 {
@@ -874,8 +881,7 @@ const struct source probe_source = {
 	.status = status,
 	.message = message,
 	.answered = answered,
-	.module_came = module_came,
-	.module_gone = module_gone,
+	.module = module_changed,
 	.quiet = quiet,
 	.release = release,
 };

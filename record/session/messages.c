@@ -119,30 +119,21 @@ static int take_event(struct wm_session *session, struct process *process,
 }
 
 /*
- * A thread may be in the loader until SEEN. Returns 0 or an error that ends the connection.
+ * A thread may be in the loader until SEEN. Once a module is gone, even the same file at that base
+ * will be another one. Returns 0 or an error that ends the connection.
  */
-static int module_came(struct wm_session *session, struct process *process,
-		       const struct control_module *module, const char *path)
+static int module_changed(struct wm_session *session, struct process *process,
+			  const struct control_module *module, const char *path)
 {
 	int err = 0;
 
-	FOR_SOURCES(source, module_came)
-		err = err ? err : source->module_came(session, process, module, path);
+	FOR_SOURCES(source, module)
+		err = err ? err : source->module(session, process, module, path);
 	if (err > 0)
 		return 0;
-	if (!err)
+	if (!err && !module->gone)
 		err = process_request(process, CONTROL_SEEN, NULL, 0);
 	return err == -WM_E_GONE ? 0 : err;
-}
-
-/* Even the same file at that base will be another module. */
-static int module_gone(struct wm_session *session, struct process *process, uint64_t base)
-{
-	int err = 0;
-
-	FOR_SOURCES(source, module_gone)
-		err = err ? err : source->module_gone(session, process, base);
-	return err;
 }
 
 static int take_module(struct wm_session *session, struct process *process,
@@ -162,8 +153,7 @@ static int take_module(struct wm_session *session, struct process *process,
 	err = process_module(session, process, &module, path);
 	if (err || !process->probed.is_on)
 		return err;
-	return module.gone ? module_gone(session, process, module.base)
-			   : module_came(session, process, &module, path);
+	return module_changed(session, process, &module, path);
 }
 
 /*

@@ -75,11 +75,12 @@ static int take(struct wm_session *session, struct process *process)
 	return count;
 }
 
-static int module_came(struct wm_session *session, struct process *process,
-		       const struct control_module *module, const char *path)
+static int module_changed(struct wm_session *session, struct process *process,
+			  const struct control_module *module, const char *path)
 {
 	(void)path;
-	return later_module_came(session, process, module->base);
+	return module->gone ? watching_module_gone(session, process, module->base)
+			    : later_module_came(session, process, module->base);
 }
 
 static void go(struct process *process)
@@ -203,8 +204,7 @@ const struct source watch_source = {
 	.attend = later_attend,
 	.message = message,
 	.take = take,
-	.module_came = module_came,
-	.module_gone = watching_module_gone,
+	.module = module_changed,
 	.go = go,
 	.forget = forget,
 	.quiet = quiet,
