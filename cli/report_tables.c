@@ -62,9 +62,10 @@ static int fill_rows(const struct summary_span *span, struct histogram_row *rows
 		high = next_bound(low, coarse);
 		last = high > max;
 		high_ticks = last ? UINT64_MAX : (uint64_t)((double)high * per_ns);
-		rows[count++] = (struct histogram_row){ low == 1 ? 0 : low, high,
-							histogram_between(span->times, low_ticks,
-									  high_ticks) };
+		rows[count++] = (struct histogram_row){
+			low == 1 ? 0 : low, high,
+			summary_times_between(span->times, low_ticks, high_ticks)
+		};
 		low_ticks = high_ticks;
 	}
 	return count;
@@ -231,8 +232,8 @@ static ROW_TABLE(report_count_table, "count", "What count:NAME of kernel events 
 
 static struct row_value count_value(const struct kernel_count *count)
 {
-	double value = kernel_count_scaled(count);
-	struct row_value row = kernel_count_is_scaled(count)
+	double value = summary_count_scaled(count);
+	struct row_value row = summary_count_is_scaled(count)
 				       ? row_u64(value < 0 ? 0 : (uint64_t)(value + 0.5))
 				       : row_u64(count->count);
 
@@ -244,14 +245,14 @@ static void count_rows(struct rows *rows, const struct kernel_sums *sums)
 	rows_open(rows, &report_count_table, NULL);
 	for (size_t i = 0; i < sums->count; i++) {
 		const struct kernel_count *count = &sums->counts[i];
-		double part = kernel_count_is_scaled(count)
+		double part = summary_count_is_scaled(count)
 				      ? (double)count->running_ns / (double)count->enabled_ns
 				      : 1;
 
 		ROWS_PUT(rows, count_columns, row_text(count->name), count_value(count),
 			 row_text(count->is_time ? "ns" : NULL), row_known(count->pid),
 			 row_u64(count->enabled_ns), row_u64(count->running_ns),
-			 row_double(100 * part), row_bool(kernel_count_is_scaled(count)));
+			 row_double(100 * part), row_bool(summary_count_is_scaled(count)));
 	}
 	rows_close(rows);
 }
@@ -281,7 +282,7 @@ static int is_impossible(const struct trace_reader *reader, const struct summary
 static int has_scaled(const struct kernel_sums *sums)
 {
 	for (size_t i = 0; i < sums->count; i++)
-		if (kernel_count_is_scaled(&sums->counts[i]))
+		if (summary_count_is_scaled(&sums->counts[i]))
 			return 1;
 	return 0;
 }
@@ -351,7 +352,7 @@ static void note_losses(struct rows *rows, const struct trace_reader *reader,
 				"a process has changed its counts");
 	note_unwritten(rows, reader);
 	for (size_t i = 0; i < summary->kernel.count; i++)
-		if (kernel_count_is_scaled(&summary->kernel.counts[i]))
+		if (summary_count_is_scaled(&summary->kernel.counts[i]))
 			rows_note(rows, "             %s: counters took turns; its count is scaled",
 				  summary->kernel.counts[i].name);
 }
@@ -872,8 +873,8 @@ static void span_row(struct rows *rows, const struct summary_span *span,
 	const struct histogram *times = span->times;
 
 	ROWS_PUT(rows, span_columns, row_text(span->name), row_u64(times->count),
-		 span_ns(span, times->min), span_ns(span, histogram_quantile(times, 0.5)),
-		 span_ns(span, histogram_quantile(times, 0.99)), span_ns(span, times->max),
+		 span_ns(span, times->min), span_ns(span, summary_quantile(times, 0.5)),
+		 span_ns(span, summary_quantile(times, 0.99)), span_ns(span, times->max),
 		 row_u64(span->unfinished), row_u64(span->unbegun),
 		 switched ? row_u64(switched->count) : row_null(),
 		 TIME_VALUES(switched != NULL, ns));

@@ -229,7 +229,7 @@ static void span_end(struct top_count *count, struct span_stack *open, uint32_t 
 	span_stack_remove(open, half);
 	span->open--;
 	span->sum_ns += time_ns;
-	histogram_add(&span->times, time_ns);
+	summary_time_add(&span->times, time_ns);
 }
 
 static void take_span(struct top_count *count, const struct wm_event *event,

@@ -170,7 +170,7 @@ static void put_spans(const struct top_view *view, struct rows *rows, size_t cou
 
 		ROWS_PUT(rows, span_columns, row_u64(times->count), row_u64(span->sum_ns),
 			 has ? row_u64(span->sum_ns / times->count) : row_null(),
-			 has ? row_u64(histogram_quantile(times, 0.99)) : row_null(),
+			 has ? row_u64(summary_quantile(times, 0.99)) : row_null(),
 			 has ? row_u64(times->max) : row_null(), row_u64(span->open),
 			 row_text(span->name));
 	}

@@ -39,7 +39,7 @@ static uint64_t bucket_start(uint32_t bucket)
 	return (uint64_t)(bucket - ((row - 1) << HISTOGRAM_STEP_BITS)) << (row - 1);
 }
 
-void histogram_add(struct histogram *histogram, uint64_t value)
+void summary_time_add(struct histogram *histogram, uint64_t value)
 {
 	if (!histogram->count || value < histogram->min)
 		histogram->min = value;
@@ -49,7 +49,7 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 	histogram->buckets[bucket_of(value)]++;
 }
 
-uint64_t histogram_quantile(const struct histogram *histogram, double part)
+uint64_t summary_quantile(const struct histogram *histogram, double part)
 {
 	uint64_t rank, below = 0, value;
 	uint32_t bucket = 0;
@@ -71,7 +71,7 @@ uint64_t histogram_quantile(const struct histogram *histogram, double part)
 	return value > histogram->max ? histogram->max : value;
 }
 
-uint64_t histogram_between(const struct histogram *histogram, uint64_t low, uint64_t high)
+uint64_t summary_times_between(const struct histogram *histogram, uint64_t low, uint64_t high)
 {
 	uint64_t count = 0;
 
@@ -215,14 +215,14 @@ static int kernel_sums_add(struct kernel_sums *sums, const struct trace_class *c
 	return 0;
 }
 
-int kernel_count_is_scaled(const struct kernel_count *count)
+int summary_count_is_scaled(const struct kernel_count *count)
 {
 	return count->running_ns < count->enabled_ns;
 }
 
-double kernel_count_scaled(const struct kernel_count *count)
+double summary_count_scaled(const struct kernel_count *count)
 {
-	if (!kernel_count_is_scaled(count))
+	if (!summary_count_is_scaled(count))
 		return (double)count->count;
 	if (!count->running_ns)
 		return -1;

@@ -26,13 +26,13 @@ struct histogram {
 	uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
-void histogram_add(struct histogram *histogram, uint64_t value);
+void summary_time_add(struct histogram *histogram, uint64_t value);
 
 /* The value that `part` (0 to 1) of the values are not above. 0 without values. */
-uint64_t histogram_quantile(const struct histogram *histogram, double part);
+uint64_t summary_quantile(const struct histogram *histogram, double part);
 
 /* The values from `low` to below `high`, by buckets that begin there. */
-uint64_t histogram_between(const struct histogram *histogram, uint64_t low, uint64_t high);
+uint64_t summary_times_between(const struct histogram *histogram, uint64_t low, uint64_t high);
 
 /* A marker, in whichever processes. */
 struct summary_event {
@@ -105,10 +105,10 @@ struct kernel_sums {
 };
 
 /* Counters took turns, and this one did not count all the time. */
-int kernel_count_is_scaled(const struct kernel_count *count);
+int summary_count_is_scaled(const struct kernel_count *count);
 
 /* As if it had counted all the time; below 0: it never did. */
-double kernel_count_scaled(const struct kernel_count *count);
+double summary_count_scaled(const struct kernel_count *count);
 
 struct summary {
 	struct summary_event *events; /* the most frequent first */

@@ -395,7 +395,7 @@ Test(histogram, quantiles_are_within_a_thirtysecond)
 
 	for (unsigned int i = 0; i < 10001; i++) {
 		values[i] = sample_random(&seed) >> (sample_random(&seed) % 60);
-		histogram_add(&histogram, values[i]);
+		summary_time_add(&histogram, values[i]);
 	}
 	for (unsigned int i = 1; i < 10001; i++) /* insertion is quick enough here */
 		for (unsigned int j = i; j && values[j - 1] > values[j]; j--) {
@@ -408,14 +408,14 @@ Test(histogram, quantiles_are_within_a_thirtysecond)
 	cr_assert_eq(histogram.max, values[10000]);
 	for (unsigned int percent = 1; percent < 100; percent++) {
 		uint64_t exact = values[(uint64_t)(10001 * (percent / 100.0))];
-		uint64_t found = histogram_quantile(&histogram, percent / 100.0);
+		uint64_t found = summary_quantile(&histogram, percent / 100.0);
 		uint64_t apart = found > exact ? found - exact : exact - found;
 
 		cr_assert_leq(apart, exact / 32 + 1, "%u%%: %lu, not %lu", percent, found, exact);
 	}
-	cr_assert_eq(histogram_between(&histogram, 0, UINT64_MAX), 10001);
-	cr_assert_eq(histogram_between(&histogram, 0, 1 << 20) +
-			     histogram_between(&histogram, 1 << 20, UINT64_MAX),
+	cr_assert_eq(summary_times_between(&histogram, 0, UINT64_MAX), 10001);
+	cr_assert_eq(summary_times_between(&histogram, 0, 1 << 20) +
+			     summary_times_between(&histogram, 1 << 20, UINT64_MAX),
 		     10001);
 }
 
@@ -423,13 +423,13 @@ Test(histogram, the_ends_of_the_range_are_held)
 {
 	static struct histogram histogram;
 
-	cr_assert_eq(histogram_quantile(&histogram, 0.5), 0);
-	histogram_add(&histogram, UINT64_MAX);
-	cr_assert_eq(histogram_quantile(&histogram, 0.5), UINT64_MAX);
-	histogram_add(&histogram, 0);
-	cr_assert_eq(histogram_quantile(&histogram, 0), 0);
-	cr_assert_eq(histogram_quantile(&histogram, 1), UINT64_MAX);
-	cr_assert_eq(histogram_between(&histogram, 0, 1), 1);
+	cr_assert_eq(summary_quantile(&histogram, 0.5), 0);
+	summary_time_add(&histogram, UINT64_MAX);
+	cr_assert_eq(summary_quantile(&histogram, 0.5), UINT64_MAX);
+	summary_time_add(&histogram, 0);
+	cr_assert_eq(summary_quantile(&histogram, 0), 0);
+	cr_assert_eq(summary_quantile(&histogram, 1), UINT64_MAX);
+	cr_assert_eq(summary_times_between(&histogram, 0, 1), 1);
 }
 
 static void declare_costed(void)

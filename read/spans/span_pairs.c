@@ -121,7 +121,7 @@ static void measured(struct summary_span *span, uint64_t ticks)
 		}
 		span->times = times;
 	}
-	histogram_add(span->times, ticks);
+	summary_time_add(span->times, ticks);
 }
 
 /* No other half is in this stream. */
