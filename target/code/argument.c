@@ -15,26 +15,17 @@
 
 /* ---- the caller's frame ---- */
 
-static int read_file(void *data, uint64_t address, void *to, size_t bytes)
-{
-	return code_file_read(data, address, to, bytes);
-}
-
 static int cfa_of(const struct code_frame *frame, struct cfi_row *row, uint64_t *cfa)
 {
-	struct cfi_reader reader = { read_file, frame->file };
 	uint64_t pc = code_frame_at(&frame->registers) - frame->base;
-	const struct code_segment *header = NULL;
+	struct cfi_reader reader;
 	struct cfi_function function;
 
-	for (size_t i = 0; i < frame->file->segment_count; i++)
-		if (frame->file->segments[i].type == PT_GNU_EH_FRAME)
-			header = &frame->file->segments[i];
-	if (!header || cfi_find(&reader, header->address, pc, &function) ||
-	    cfi_row(&reader, &function, pc, row, NULL) ||
-	    cfi_cfa(&frame->memory, row, &frame->registers, cfa))
-		return -ENOENT;
-	return 0;
+	return code_file_cfi(frame->file, pc, &reader, &function) ||
+			       cfi_row(&reader, &function, pc, row, NULL) ||
+			       cfi_cfa(&frame->memory, row, &frame->registers, cfa)
+		       ? -ENOENT
+		       : 0;
 }
 
 int code_frame_up(const struct code_frame *frame, struct cfi_registers *up)
@@ -274,9 +265,8 @@ static int is_call_to(Dwarf_Die *site, const struct code_frame *caller,
 		if (caller->base + bias_of(caller) + pc != callee->start)
 			return 0;
 	} else {
-		name = dwarf_attr_integrate(&origin, DW_AT_linkage_name, &attribute)
-			       ? dwarf_formstring(&attribute)
-			       : dwarf_diename(&origin);
+		name = code_dwarf_linkage(&origin);
+		name = name ? name : dwarf_diename(&origin);
 		if (!name || strcmp(name, callee->name))
 			return 0;
 	}
@@ -432,25 +422,6 @@ static int parameter_take(const struct taking *taking, Dwarf_Die *parameter)
 	return err;
 }
 
-/*
- * In a function's concrete copy, the copy of the original's parameter. Else the parameter itself.
- */
-static Dwarf_Die concrete_of(Dwarf_Die *function, Dwarf_Die *parameter)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Die child, origin;
-
-	if (!dwarf_child(function, &child)) {
-		do {
-			if (dwarf_attr(&child, DW_AT_abstract_origin, &attribute) &&
-			    dwarf_formref_die(&attribute, &origin) &&
-			    dwarf_dieoffset(&origin) == dwarf_dieoffset(parameter))
-				return child;
-		} while (!dwarf_siblingof(&child, &child));
-	}
-	return *parameter;
-}
-
 int code_arguments(const struct code_frame *frame,
 		   int (*take)(const char *name, const struct watch_type *type, const void *value,
 			       void *data),
@@ -464,16 +435,17 @@ int code_arguments(const struct code_frame *frame,
 
 	if (function_of(frame, &function))
 		return -ENOENT;
-	/* a copy has its parameters in another order, and not all of them */
 	is_copy = dwarf_attr(&function, DW_AT_abstract_origin, &attribute) &&
 		  dwarf_formref_die(&attribute, &origin);
 	if (dwarf_child(is_copy ? &origin : &function, &child))
 		return -ENOENT;
 	do {
-		Dwarf_Die parameter = is_copy ? concrete_of(&function, &child) : child;
+		Dwarf_Die parameter;
 
 		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
 			continue;
+		if (!is_copy || code_dwarf_concrete(&function, &child, &parameter))
+			parameter = child;
 		err = parameter_take(&taking, &parameter);
 	} while (!err && ++count < PARAMETERS_MAX && !dwarf_siblingof(&child, &child));
 	return err;

@@ -491,14 +491,62 @@ static void functions_read(const struct code_file *file, struct code_dwarf *dwar
 		      by_address);
 }
 
-static int has_name(Dwarf_Die *die, const char *name)
+const char *code_dwarf_linkage(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
-	const char *linkage = NULL;
 
 	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
 	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-		linkage = dwarf_formstring(&attribute);
+		return dwarf_formstring(&attribute);
+	return NULL;
+}
+
+int code_dwarf_concrete(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *concrete)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die origin;
+
+	if (dwarf_child(function, concrete))
+		return -ENOENT;
+	do {
+		if (dwarf_attr(concrete, DW_AT_abstract_origin, &attribute) &&
+		    dwarf_formref_die(&attribute, &origin) &&
+		    dwarf_dieoffset(&origin) == dwarf_dieoffset(parameter))
+			return 0;
+	} while (!code_dwarf_next(concrete));
+	return -ENOENT;
+}
+
+int code_dwarf_is_expression(Dwarf_Attribute *attribute)
+{
+	switch (dwarf_whatform(attribute)) {
+	case DW_FORM_exprloc:
+	case DW_FORM_block:
+	case DW_FORM_block1:
+	case DW_FORM_block2:
+	case DW_FORM_block4:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+int code_dwarf_source_is(const char *path, const char *wanted)
+{
+	size_t bytes = strlen(path), ends;
+
+	while (wanted[0] == '.' && wanted[1] == '/')
+		for (wanted++; *wanted == '/'; wanted++)
+			;
+	ends = strlen(wanted);
+	return bytes >= ends && !strcmp(path + bytes - ends, wanted) &&
+	       (bytes == ends || path[bytes - ends - 1] == '/');
+}
+
+static int has_name(Dwarf_Die *die, const char *name)
+{
+	const char *linkage = code_dwarf_linkage(die);
+
 	if (!linkage)
 		linkage = dwarf_diename(die);
 	return linkage && !strncmp(name, linkage, strlen(linkage)) &&

@@ -57,6 +57,21 @@ struct code_dwarf *code_dwarf_of(struct code_file *file);
  */
 int code_dwarf_function(struct code_file *file, uint64_t address, const char *name, Dwarf_Die *die);
 
+/* Its name to the linker, also of what it is an instance of; NULL: unknown. */
+const char *code_dwarf_linkage(Dwarf_Die *die);
+
+/*
+ * In a function's own copy, which has its parameters in another order and not all of them, find
+ * that of the original's. 0 or -ENOENT.
+ */
+int code_dwarf_concrete(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *concrete);
+
+/* Whether its value is one expression, and no list of them. */
+int code_dwarf_is_expression(Dwarf_Attribute *attribute);
+
+/* Whether a source's path ends with another, part by part: src/table.c with table.c, ./table.c. */
+int code_dwarf_source_is(const char *path, const char *wanted);
+
 /* By the description itself, or by the one that it is an instance of. */
 void code_dwarf_declared(Dwarf_Die *die, struct code_declared *declared);
 

@@ -403,6 +403,23 @@ int code_file_read(const struct code_file *file, uint64_t address, void *buffer,
 	return there ? read_at(file, segment->offset + at, buffer, there) : 0;
 }
 
+static int cfi_read(void *data, uint64_t address, void *to, size_t bytes)
+{
+	return code_file_read(data, address, to, bytes);
+}
+
+int code_file_cfi(const struct code_file *file, uint64_t address, struct cfi_reader *reader,
+		  struct cfi_function *function)
+{
+	const struct code_segment *header = NULL;
+
+	*reader = (struct cfi_reader){ cfi_read, (void *)file };
+	for (size_t i = 0; i < file->segment_count; i++)
+		if (file->segments[i].type == PT_GNU_EH_FRAME)
+			header = &file->segments[i];
+	return header && !cfi_find(reader, header->address, address, function) ? 0 : -ENOENT;
+}
+
 int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t bytes)
 {
 	const struct code_segment *segment = code_file_segment(file, address);

@@ -11,6 +11,8 @@
 #ifndef TARGET_CODE_FILE_H
 #define TARGET_CODE_FILE_H
 
+#include "base/cfi.h"
+
 #include <elf.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -157,6 +159,13 @@ int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t b
  */
 const struct code_section *code_file_section(const struct code_file *file, const char *name);
 const struct code_section *code_file_section_at(const struct code_file *file, uint64_t address);
+
+/*
+ * What .eh_frame says of the function around an address, as linked, and what reads the file for
+ * cfi_row(). 0 or -ENOENT.
+ */
+int code_file_cfi(const struct code_file *file, uint64_t address, struct cfi_reader *reader,
+		  struct cfi_function *function);
 
 /* Whether code of Go is in it, whose stacks are too small for others: by its sections' names. */
 int code_file_is_go(const struct code_file *file);

@@ -65,15 +65,12 @@ static int scope_at(const Dwarf_Die *scope, Dwarf_Addr pc, Dwarf_Die *found)
 
 static void name_find(Dwarf_Die *die, struct code_inlined *inlined)
 {
-	Dwarf_Attribute attribute;
 	struct scope scope;
 	char path[SCOPE_PATH_MAX];
 	const char *name;
 	Dwarf_Die origin;
 
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
-	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-		inlined->linkage = dwarf_formstring(&attribute);
+	inlined->linkage = code_dwarf_linkage(die);
 	if (inlined->linkage)
 		return;
 	name = dwarf_diename(die);

@@ -19,23 +19,6 @@ struct search {
 	uint64_t bias;
 };
 
-static int source_is(const char *path, const char *wanted)
-{
-	size_t bytes = strlen(path), wanted_bytes = strlen(wanted);
-
-	return bytes >= wanted_bytes && !strcmp(path + bytes - wanted_bytes, wanted) &&
-	       (bytes == wanted_bytes || path[bytes - wanted_bytes - 1] == '/');
-}
-
-/* As the shell completes it: ./shop.c. */
-static const char *without_here(const char *source)
-{
-	while (source[0] == '.' && source[1] == '/')
-		for (source++; *source == '/'; source++)
-			;
-	return source;
-}
-
 static int add(struct code_lines *lines, uint64_t address, const char *source)
 {
 	if (array_grow(&lines->all, &lines->room, lines->count + 1, sizeof(*lines->all)))
@@ -60,7 +43,7 @@ static int row_take(struct search *search, Dwarf_Line *row, bool *inside)
 		return 0;
 	*inside = false;
 	/* Line 0 is what the compiler knows no line for. */
-	if (!source || number <= 0 || !source_is(source, search->source))
+	if (!source || number <= 0 || !code_dwarf_source_is(source, search->source))
 		return 0;
 	search->lines->has_source = 1;
 	if ((unsigned int)number > search->line &&
@@ -109,9 +92,7 @@ int code_lines_find(struct code_lines *lines, struct code_file *file, const char
 		    unsigned int line)
 {
 	struct code_dwarf *dwarf = code_dwarf_of(file);
-	struct search search = {
-		.lines = lines, .file = file, .source = without_here(source), .line = line
-	};
+	struct search search = { .lines = lines, .file = file, .source = source, .line = line };
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 	int err = 0;

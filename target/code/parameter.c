@@ -788,7 +788,6 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 {
 	enum location location;
 	Dwarf_Attribute attribute;
-	unsigned int form;
 	size_t count;
 	Dwarf_Op *op;
 
@@ -803,14 +802,11 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 		return LOCATION_OTHER;
 	}
 	location = read_expression(op, operand);
-	form = dwarf_whatform(&attribute);
 	/*
 	 * A single expression for the whole function describes it behind its prologue. A value that
 	 * is always in an argument register was there at the first instruction, too.
 	 */
-	if (location == LOCATION_REGISTER &&
-	    (form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block2 ||
-	     form == DW_FORM_block4 || form == DW_FORM_block) &&
+	if (location == LOCATION_REGISTER && code_dwarf_is_expression(&attribute) &&
 	    !is_argument_register(operand->kind, operand->reg))
 		return LOCATION_OTHER;
 	return location;
@@ -952,24 +948,6 @@ static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_
 		parameter->described = 3;
 }
 
-/* In a function's own copy of inlined code, find the concrete parameter of an abstract one. */
-static int concrete_of(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *concrete)
-{
-	Dwarf_Attribute attribute;
-	Dwarf_Die origin;
-
-	if (dwarf_child(function, concrete))
-		return 0;
-	do {
-		if (dwarf_tag(concrete) == DW_TAG_formal_parameter &&
-		    dwarf_attr(concrete, DW_AT_abstract_origin, &attribute) &&
-		    dwarf_formref_die(&attribute, &origin) &&
-		    dwarf_dieoffset(&origin) == dwarf_dieoffset(parameter))
-			return 1;
-	} while (!dwarf_siblingof(concrete, concrete));
-	return 0;
-}
-
 /*
  * GCC's constructors and destructors come in variants. Only the variant for a part of a larger
  * object gets the table of virtual bases; no variant gets the flag. The abstract one has both.
@@ -1010,7 +988,8 @@ static void parameters_take(struct call *call, Dwarf_Die *function)
 			continue;
 		if (!is_copy)
 			parameter_take(call, &child, &child);
-		else if (concrete_of(function, &child, &concrete))
+		else if (!code_dwarf_concrete(function, &child, &concrete) &&
+			 dwarf_tag(&concrete) == DW_TAG_formal_parameter)
 			parameter_take(call, &child, &concrete);
 		else if (!is_of_other_variant(call, function, &child))
 			parameter_take(call, &child, NULL);

@@ -114,28 +114,19 @@ static int block_of(struct locating *locating, const struct scope *scope)
 
 /* ---- registers, from the CFA ---- */
 
-static int read_file(void *data, uint64_t address, void *to, size_t bytes)
-{
-	return code_file_read(data, address, to, bytes);
-}
-
 /*
  * How far below the CFA the register points, where that is so from the prologue's end on: of the
  * stack pointer the farthest, as compilers who name places by it move it no more.
  */
 static int depth_of(struct locating *locating, unsigned int reg, int64_t *depth)
 {
-	struct cfi_reader reader = { read_file, locating->file };
-	const struct code_segment *header = NULL;
 	uint64_t entry = locating->frame->entry, at = entry;
 	struct cfi_function function;
+	struct cfi_reader reader;
 	struct cfi_row row;
 	int has_any = 0;
 
-	for (size_t i = 0; i < locating->file->segment_count; i++)
-		if (locating->file->segments[i].type == PT_GNU_EH_FRAME)
-			header = &locating->file->segments[i];
-	if (!header || cfi_find(&reader, header->address, entry, &function))
+	if (code_file_cfi(locating->file, entry, &reader, &function))
 		return -ENOENT;
 	for (unsigned int i = 0; i < SPANS_MAX && at < function.end; i++) {
 		if (cfi_row(&reader, &function, at, &row, &at))
@@ -171,16 +162,9 @@ static int from_register(struct locating *locating, unsigned int reg, int64_t of
 
 static int expression_of(Dwarf_Attribute *location, Dwarf_Op **ops, size_t *count)
 {
-	switch (dwarf_whatform(location)) {
-	case DW_FORM_exprloc:
-	case DW_FORM_block:
-	case DW_FORM_block1:
-	case DW_FORM_block2:
-	case DW_FORM_block4:
-		return dwarf_getlocation(location, ops, count) ? -WM_E_WATCH_DAMAGED : 0;
-	default:
+	if (!code_dwarf_is_expression(location))
 		return -ENOENT;
-	}
+	return dwarf_getlocation(location, ops, count) ? -WM_E_WATCH_DAMAGED : 0;
 }
 
 static int base_of(struct locating *locating, int64_t *base)

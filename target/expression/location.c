@@ -196,16 +196,8 @@ int location_find(Dwarf_Die *die, struct code_file *file, enum watch_base *base,
 			       ? -WM_E_WATCH_EXTERN
 			       : -WM_E_WATCH_OPTIMISED;
 	}
-	switch (dwarf_whatform(&location)) {
-	case DW_FORM_exprloc:
-	case DW_FORM_block:
-	case DW_FORM_block1:
-	case DW_FORM_block2:
-	case DW_FORM_block4:
-		break;
-	default: /* a list: another place at each instruction */
+	if (!code_dwarf_is_expression(&location)) /* a list: another place at each instruction */
 		return -WM_E_WATCH_LOCAL;
-	}
 	if (dwarf_getlocation(&location, &ops, &count))
 		return -WM_E_WATCH_DAMAGED;
 	return expression_read(&location, ops, count, file, base, start);

@@ -33,19 +33,6 @@ static int is_same(const char *name, const char *wanted)
 	return !strcmp(squeezed, wanted);
 }
 
-/* Whether a path ends with another, part by part: src/table.c with table.c. */
-static int ends_with(const char *path, const char *end)
-{
-	size_t bytes = path ? strlen(path) : 0, wanted = strlen(end);
-
-	while (wanted >= 2 && end[0] == '.' && end[1] == '/') {
-		end += 2;
-		wanted -= 2;
-	}
-	return bytes >= wanted && !strcmp(path + bytes - wanted, end) &&
-	       (bytes == wanted || path[bytes - wanted - 1] == '/');
-}
-
 static const char *source_of(Dwarf_Die *die)
 {
 	struct code_declared declared;
@@ -56,12 +43,8 @@ static const char *source_of(Dwarf_Die *die)
 
 static const char *linkage_of(Dwarf_Die *die)
 {
-	Dwarf_Attribute attribute;
-	const char *name = NULL;
+	const char *name = code_dwarf_linkage(die);
 
-	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
-	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
-		name = dwarf_formstring(&attribute);
 	return name ? name : dwarf_diename(die);
 }
 
@@ -96,8 +79,9 @@ static int is_wanted(const struct search *search, const struct scope *scope, cha
 
 	if (!name || !is_same(name, search->last))
 		return 0;
-	if (source && !ends_with(dwarf_diename(&unit), source) &&
-	    !ends_with(source_of(&die), source))
+	if (source &&
+	    !(dwarf_diename(&unit) && code_dwarf_source_is(dwarf_diename(&unit), source)) &&
+	    !code_dwarf_source_is(source_of(&die), source))
 		return 0;
 	if (search->expr->function && !is_in(scope, search->expr->function))
 		return 0;
