@@ -5,7 +5,7 @@
 #include "record/perf/counter_claims.h"
 #include "record/perf/sized_copy.h"
 #include "target/claim/holder.h"
-#include "target/claim/units.h"
+#include "target/claim/limits.h"
 #include "target/process/call.h"
 
 #include <errno.h>
@@ -202,7 +202,7 @@ static int branch_reserve(struct wm_claim *claim, const struct wm_claim_request 
 	type = type < 0 ? number_file_read(UNITS "intel_bts/type", -1) : type;
 	if (type < 0)
 		return detail_set(words(), -WM_E_TRAIL_NO_UNIT, "neither intel_pt nor intel_bts");
-	err = units_claim(claim->ledger, &row, 1, &id, &units, words());
+	err = claim_units(claim->ledger, &row, 1, &id, &units, words());
 	if (err)
 		return err;
 	claim->fd = unit_open(type);
@@ -241,7 +241,7 @@ static int bytes_reserve(struct wm_claim *claim, const struct wm_claim_request *
 	int err;
 
 	snprintf(row.what, sizeof(row.what), "%s", asked->what ? asked->what : "reserved");
-	err = units_claim(claim->ledger, &row, 1, &id, &units, words());
+	err = claim_units(claim->ledger, &row, 1, &id, &units, words());
 	if (!err)
 		ledger_confirm(claim->ledger, &id, 1);
 	return err;

@@ -3,7 +3,7 @@
 
 #include "arch/counters.h"
 #include "base/number_file.h"
-#include "target/claim/units.h"
+#include "target/claim/limits.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -73,7 +73,7 @@ static int counters_claim(struct counter_claims *claims, const struct claim *all
 		units.cpu = all[0].target;
 	if (all[0].scope == CLAIM_OF_CPU) /* of each */
 		units.most *= claims->count;
-	return units_claim(claims->ledger, all, claims->count, claims->ids, &units, detail);
+	return claim_units(claims->ledger, all, claims->count, claims->ids, &units, detail);
 }
 
 int counter_claims_take(struct counter_claims *claims, const struct counts_request *request,

@@ -2,7 +2,6 @@
 #include "target/claim/ledger.h"
 
 #include "base/array.h"
-#include "target/claim/claimant.h"
 #include "target/claim/ledger_file.h"
 #include "target/process/socket_owner.h"
 #include "target/process/target.h"
@@ -12,12 +11,42 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
+
+static const char *const resources[CLAIM_RESOURCE_END] = {
+	"?",
+	[CLAIM_DEBUG_REGISTER] = "debug-register",
+	[CLAIM_BRANCH_UNIT] = "branch-unit",
+	[CLAIM_LOCKED_MEMORY] = "locked-memory",
+	[CLAIM_DESCRIPTORS] = "descriptors",
+	[CLAIM_SIGTRAP] = "sigtrap",
+	[CLAIM_COUNTER] = "counter",
+};
+
+static const char *const scopes[CLAIM_SCOPE_END] = {
+	"?",
+	[CLAIM_OF_THREAD] = "thread",
+	[CLAIM_OF_PROCESS] = "process",
+	[CLAIM_OF_CPU] = "cpu",
+	[CLAIM_OF_USER] = "user",
+	[CLAIM_OF_SYSTEM] = "system",
+};
+
+const char *claim_resource_name(enum claim_resource resource)
+{
+	return resources[resource < CLAIM_RESOURCE_END ? resource : 0];
+}
+
+const char *claim_scope_name(enum claim_scope scope)
+{
+	return scopes[scope < CLAIM_SCOPE_END ? scope : 0];
+}
 
 struct claim_seen {
 	dev_t device;
@@ -58,6 +87,28 @@ static int makes_sense(const struct ledger_row *row)
 	       memchr(row->what, 0, sizeof(row->what));
 }
 
+/*
+ * Look whether a process with that number and that start lives: 1, and its uid and name as the
+ * kernel has them, not as the ledger; 0 where it has ended. 1 also where we may not look; then they
+ * stay as they are.
+ */
+static int claimant_lives(struct claim_owner *owner)
+{
+	uint64_t start_time = target_start_time(owner->pid);
+	long uid;
+
+	/* /proc may be mounted so that it hides other users' (hidepid=) */
+	if (!start_time)
+		return !kill(owner->pid, 0) || errno == EPERM;
+	if (start_time != owner->start_time)
+		return 0;
+	uid = target_status_number(owner->pid, "Uid");
+	if (uid >= 0)
+		owner->uid = (uid_t)uid;
+	target_comm(owner->pid, owner->pid, owner->comm);
+	return 1;
+}
+
 #define ROWS_MAX 65536 /* of a list: what a hostile user has root read */
 
 /* A folder's rows, added to a list; the owner of the last one, which has most likely the next. */
@@ -79,7 +130,7 @@ static void owner_take(struct adding *adding, const struct ledger_head *head)
 					     .pid_namespace = head->pid_namespace,
 					     .uid = head->uid } };
 	memcpy(of->owner.comm, head->comm, sizeof(of->owner.comm) - 1);
-	of->is_foreign = head->pid_namespace != claimant_namespace();
+	of->is_foreign = head->pid_namespace != ledger_namespace();
 	of->is_left = !of->is_foreign && (head->pid <= 0 || !claimant_lives(&of->owner));
 }
 
@@ -197,7 +248,10 @@ int claim_list_read_all(struct claim_list *list)
 /* Whether a row's thread or process is the one that has its number now. */
 static int is_same_task(const struct claim_row *row)
 {
-	return claimant_start_ns(row->claim.target) <= row->since_boot_ns;
+	uint64_t tick_ns = UINT64_C(1000000000) / (uint64_t)sysconf(_SC_CLK_TCK);
+
+	/* 0: it is gone, or unknown */
+	return target_start_time(row->claim.target) * tick_ns <= row->since_boot_ns;
 }
 
 static int is_of_task(const struct claim_row *row, pid_t pid, pid_t tid)

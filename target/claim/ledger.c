@@ -2,7 +2,6 @@
 #include "target/claim/ledger.h"
 
 #include "base/array.h"
-#include "target/claim/claimant.h"
 #include "target/claim/ledger_file.h"
 #include "target/process/socket_owner.h"
 #include "target/process/target.h"
@@ -45,19 +44,17 @@ struct ledger {
 int ledger_new(struct ledger **ledger)
 {
 	struct ledger *new = calloc(1, sizeof(*new));
-	struct claim_owner self;
 
 	*ledger = new;
 	if (!new)
 		return -ENOMEM;
 	pthread_mutex_init(&new->mutex, NULL);
 	new->pid = getpid();
-	claim_owner_self(&self);
-	new->self = (struct ledger_head){ .pid = self.pid,
-					  .start_time = self.start_time,
-					  .pid_namespace = self.pid_namespace,
-					  .uid = self.uid };
-	memcpy(new->self.comm, self.comm, sizeof(new->self.comm));
+	new->self = (struct ledger_head){ .pid = new->pid,
+					  .start_time = target_start_time(new->pid),
+					  .pid_namespace = ledger_namespace(),
+					  .uid = geteuid() };
+	target_comm(new->pid, new->pid, new->self.comm);
 	return 0;
 }
 

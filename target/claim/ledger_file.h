@@ -62,6 +62,9 @@ struct ledger_row {
 };
 _Static_assert(sizeof(struct ledger_row) == LEDGER_ROW_BYTES, "the file's format");
 
+/* The inode of our PID namespace; 0: unknown. */
+uint64_t ledger_namespace(void);
+
 struct ledger_file {
 	int fd; /* -1: none */
 	char path[SOCKETDIR_BYTES + LEDGER_NAME_BYTES];

@@ -3,7 +3,6 @@
  * Ledgers that can't be had, that others spoil, and that are another user's: a recording reports
  * it, and never fails.
  */
-#include "target/claim/claimant.h"
 #include "target/claim/ledger_file.h"
 #include "target/claim/testing/fixture.h"
 
@@ -350,7 +349,7 @@ Test(ledger_file, forged_rows_are_no_claims)
 {
 	struct ledger_head head = { .pid = getpid(),
 				    .start_time = 1,
-				    .pid_namespace = claimant_namespace() };
+				    .pid_namespace = ledger_namespace() };
 	struct ledger_row row = { .resource = 77, .scope = 1, .state = 1 };
 	struct ledger_file file;
 	struct claim_list list;

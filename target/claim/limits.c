@@ -5,7 +5,6 @@
 #include "base/number_file.h"
 #include "base/quantity.h"
 #include "target/claim/holder.h"
-#include "target/claim/units.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,12 +13,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define FILE_BYTES_MAX 65536
 #define HOLDERS_BYTES 512
+#define TRIES 8		  /* some 0.5 s in all */
+#define PAUSE_NS 4000000u /* at most, after the first try */
 
 const char *limits_path = LIMITS_FILE;
 uid_t limits_owner;
@@ -265,6 +268,15 @@ static int is_limited(const struct limits *limits, const struct claim *claims, s
 	return 0;
 }
 
+/* Sleep for a random time, longer after each try, so that those who met do not meet again. */
+static void back_off(unsigned int tries)
+{
+	uint32_t number = 0;
+
+	(void)!getrandom(&number, sizeof(number), 0);
+	nanosleep(&(struct timespec){ .tv_nsec = number % (PAUSE_NS << tries) }, NULL);
+}
+
 int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
 		 uint64_t credit, struct detail detail)
 {
@@ -273,7 +285,7 @@ int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count
 
 	if (err || !is_limited(&limits, claims, count))
 		return err ? err : ledger_claim(ledger, claims, count, ids);
-	for (unsigned int tries = 0; tries < UNITS_TRIES; tries++) {
+	for (unsigned int tries = 0; tries < TRIES; tries++) {
 		err = ledger_claim(ledger, claims, count, ids);
 		if (err)
 			return err;
@@ -290,7 +302,7 @@ int limits_claim(struct ledger *ledger, const struct claim *claims, size_t count
 		ledger_remove(ledger, ids, count);
 		if (err != -EAGAIN)
 			return err;
-		units_back_off(tries);
+		back_off(tries);
 	}
 	return -WM_E_LIMIT;
 }
@@ -327,4 +339,79 @@ int limits_check_buffer(uint64_t bytes, struct detail detail)
 	if (!err && bytes > limits.most[LIMIT_BUFFER_BYTES])
 		err = refuse(LIMIT_BUFFER_BYTES, &limits, bytes, 0, &none, detail);
 	return err;
+}
+
+/* ---- units ---- */
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The rows of holders are kept, to be named. A counter weighs if it is one of the processor's. */
+static void units_weigh(struct claim_list *list, const struct claim *wanted,
+			const struct units *units, uint64_t *held, uint64_t *all)
+{
+	long tgid = units->tid ? target_status_number(units->tid, "Tgid") : 0;
+	size_t kept = 0;
+
+	*held = *all = 0;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct claim_row *row = &list->rows[i];
+
+		if (!claim_row_weighs(row, wanted->resource, tgid > 0 ? (pid_t)tgid : units->tid,
+				      units->tid, units->cpu) ||
+		    (wanted->resource == CLAIM_COUNTER && row->claim.address != wanted->address))
+			continue;
+		*all = add(*all, row->claim.count);
+		if (row->state != CLAIM_HELD)
+			continue;
+		*held = add(*held, row->claim.count);
+		list->rows[kept++] = *row;
+	}
+	list->count = kept;
+}
+
+static int units_refuse(const struct units *units, uint64_t asked, uint64_t taken,
+			const struct claim_list *list, struct detail detail)
+{
+	struct claim_holders holders = { .ours = *list };
+	char text[HOLDERS_BYTES];
+
+	claim_holders_words(&holders, text, sizeof(text));
+	return detail_set(detail, units->error,
+			  "%" PRIu64 " asked, %" PRIu64 " of %" PRIu64 " %s are taken%s%s", asked,
+			  taken, units->most, units->words, text[0] ? "; " : "", text);
+}
+
+int claim_units(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
+		const struct units *units, struct detail detail)
+{
+	uint64_t asked = 0;
+
+	for (size_t i = 0; i < count; i++)
+		asked = add(asked, claims[i].count);
+	for (unsigned int tries = 0; tries < TRIES; tries++) {
+		struct claim_list list = { 0 };
+		uint64_t held, all;
+		int err = limits_claim(ledger, claims, count, ids, 0, detail), is_out;
+
+		if (err)
+			return err;
+		claim_list_read_all(&list);
+		units_weigh(&list, claims, units, &held, &all);
+		if (!ledger_has(ledger, ids[0])) /* ours are not among them */
+			all = add(held, asked);
+		is_out = asked > units->most || held > units->most - asked;
+		if (all > units->most || is_out) {
+			ledger_remove(ledger, ids, count);
+			err = units_refuse(units, asked, is_out ? held : all - asked, &list,
+					   detail);
+		}
+		claim_list_release(&list);
+		if (!err || is_out)
+			return err;
+		back_off(tries); /* others only want theirs up to now */
+	}
+	return units->error;
 }

@@ -65,6 +65,25 @@ int claim_locked_bytes(struct ledger *ledger, uint64_t bytes, const char *what, 
  */
 int limits_check(enum claim_resource resource, struct detail detail);
 
+/*
+ * Claims on what the kernel reserves for no one, as counters and locked memory: the ledger alone
+ * keeps them. So these refuse a claim for which the claims of others leave no room.
+ */
+struct units {
+	uint64_t most; /* units in all */
+	pid_t tid;     /* whose units these are: as of struct claim_wanted */
+	int cpu;
+	const char *words; /* "counters of the processor" */
+	int error;	   /* if there is no room */
+};
+
+/*
+ * limits_claim() if, with what others have that weighs on claims[0], all claims have room.
+ * Otherwise units->error with figures and holders, and nothing is written.
+ */
+int claim_units(struct ledger *ledger, const struct claim *claims, size_t count, uint64_t *ids,
+		const struct units *units, struct detail detail);
+
 /* Whether a session may have such a buffer for each process. 0 or -WM_E_LIMIT with words. */
 int limits_check_buffer(uint64_t bytes, struct detail detail);
 
