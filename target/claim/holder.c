@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #define PERF_LINK "anon_inode:[perf_event]"
-#define KERNEL_THREAD 0x00200000u /* PF_KTHREAD in field 9 of stat: it has no descriptors */
 
 void claim_holders_release(struct claim_holders *holders)
 {
@@ -78,25 +76,6 @@ static int perf_descriptors(const char *pid)
 	return count;
 }
 
-static int is_kernel_thread(const char *pid)
-{
-	char path[64], text[512], *at;
-	unsigned int flags;
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	at = strrchr(text, ')');
-	return at && sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 &&
-	       flags & KERNEL_THREAD;
-}
-
 static int is_named(const struct claim_list *ours, pid_t pid)
 {
 	for (size_t i = 0; i < ours->count; i++)
@@ -112,7 +91,7 @@ static int look_at(struct claim_holders *holders, const char *name)
 	struct claim_perf *new;
 
 	if (count < 0)
-		holders->unreadable += !is_kernel_thread(name);
+		holders->unreadable += !target_is_kernels(pid);
 	if (count <= 0 || pid == getpid() || is_named(&holders->ours, pid))
 		return 0;
 	if (array_grow(&holders->perf, &holders->perf_room, holders->perf_count + 1,

@@ -3,21 +3,22 @@
 #ifndef TARGET_CODE_LINE_H
 #define TARGET_CODE_LINE_H
 
-#include "target/code/file.h"
+#include "target/code/rows.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct code_line {
 	uint64_t address;   /* as linked */
-	const char *source; /* the path, as debug information has it */
+	const char *source; /* the path, as struct code_row has it */
 };
 
 struct code_lines {
 	struct code_line *all; /* by address, each once */
 	size_t count, room;
-	int has_source;	    /* whether debug information names the source file at all */
-	unsigned int after; /* if there is nothing: the next line that has code; 0: none */
+	struct code_rows rows; /* whose texts these are */
+	int has_source;	       /* whether debug information names the source file at all */
+	unsigned int after;    /* if there is nothing: the next line that has code; 0: none */
 };
 
 /*

@@ -2,6 +2,7 @@
 #include "target/code/line.h"
 
 #include "target/code/symbol.h"
+#include "target/code/testing/folder.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -87,4 +88,18 @@ Test(line, a_file_without_debug_information_knows_no_lines)
 	cr_assert_eq(code_lines_find(&lines, file, "true.c", 1), 0);
 	cr_assert_not(lines.has_source);
 	close_sample();
+}
+
+/* The unit's line program stays in the module, its description in a .dwo. */
+Test(line, a_line_of_a_split_unit_is_found, .init = open_sample, .fini = close_sample)
+{
+	struct code_file *split;
+
+	folder_make("cc");
+	shell("printf 'int main(void)\\n{\\n\\treturn 0;\\n}\\n' >s.c && cc -g -gsplit-dwarf -o s s.c");
+	split = folder_open("s");
+	cr_expect_eq(code_lines_find(&lines, split, "s.c", 3), 0);
+	cr_expect_eq(lines.count, 1);
+	code_file_close(split);
+	folder_remove();
 }

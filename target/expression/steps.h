@@ -24,9 +24,6 @@ struct steps {
 		record_bytes; /* of the bit-field's byte in the record that it is a member of */
 };
 
-/* Refuse a step by what was done so far, as the user wrote it, and the type of that. `error`. */
-int steps_refuse(const struct steps *steps, int error, const struct watch_step *step);
-
 /* Why a type does not allow a step. */
 #define MISFIT_MEMBER                                                                              \
 	": only structures, unions and classes have members; of a pointer to one by ->, else by ."
@@ -35,16 +32,6 @@ int steps_refuse(const struct steps *steps, int error, const struct watch_step *
 #define MISFIT_VOID ": give the length: EXPRESSION/8"
 #define MISFIT_FUNCTION ": this is a function; to watch its execution: watch:NAME:x"
 #define MISFIT_DATA ": this is data, not code; leave out :x to watch writes"
-
-/* Likewise; -ENOENT becomes -WM_E_WATCH_TYPE, and `why` is one of these. */
-int steps_misfit(const struct steps *steps, int error, const char *why,
-		 const struct watch_step *step);
-
-/* Move the place by so many bytes. 0, or nonzero if they are too many. */
-int steps_advance(const struct steps *steps, int64_t bytes);
-
-/* Go down to what has structure; a C++ reference is what it refers to. -ENOENT: void. */
-int steps_peel(struct steps *steps, size_t at, size_t bytes);
 
 /* Go them all, from a base whose place, type and is_address are set. 0, or why not. */
 int steps_go(struct steps *steps);

@@ -6,6 +6,7 @@
  * The children have no exit signal, so a program that embeds us gets no SIGCHLD and its waitpid(-1)
  * does not see them.
  */
+#include "target/process/ticks.h"
 #include "target/trial/simulate.h"
 #include "target/trial/trial_groups.h"
 
@@ -22,7 +23,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static trial_group_fn *const group_of[TRIAL_COUNT] = {
@@ -129,21 +129,13 @@ static void child_start(struct child *child, struct trial_answer *shared, const 
 	child->pid = pid > 0 ? pid : 0;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u;
-}
-
 /* Until each child has closed its end, having answered or being killed. 0, or -ETIMEDOUT. */
 static int await_answers(int fd)
 {
-	uint64_t end_ms = now_ms() + TRIAL_LIMIT_MS, now;
+	uint64_t end_ms = ticks_monotonic_ns() / 1000000 + TRIAL_LIMIT_MS, now;
 	struct pollfd ended = { .fd = fd }; /* POLLHUP alone */
 
-	while ((now = now_ms()) < end_ms)
+	while ((now = ticks_monotonic_ns() / 1000000) < end_ms)
 		if (poll(&ended, 1, (int)(end_ms - now)) > 0)
 			return 0;
 	return -ETIMEDOUT;
