@@ -65,30 +65,36 @@ static int is_control(pid_t pid, pid_t tid)
 	return is_called(pid, tid, "waymark") && syscall(SYS_kcmp, pid, tid, KCMP_FILES, 0, 0);
 }
 
-int reach_is_agents(pid_t pid, pid_t tid)
+/* Whether `has` is true of a control thread of the process; NULL: whether there is one. */
+static int control_has(pid_t pid, int (*has)(pid_t tid, void *data), void *data)
 {
 	pid_t *tids = NULL;
-	int count, is_keeper = 0;
+	int count = target_threads(pid, &tids), found = 0;
 
-	if (tid == pid || !is_called(pid, tid, "waymark-keeper"))
-		return tid != pid && is_control(pid, tid);
-	/* the other one, which has the program's descriptors */
-	count = target_threads(pid, &tids);
-	for (int i = 0; i < count && !is_keeper; i++)
-		is_keeper = tids[i] != pid && is_control(pid, tids[i]);
+	for (int i = 0; i < count && !found; i++)
+		found = tids[i] != pid && is_control(pid, tids[i]) && (!has || has(tids[i], data));
 	if (count >= 0)
 		free(tids);
-	return is_keeper;
+	return found;
+}
+
+int reach_is_agents(pid_t pid, pid_t tid)
+{
+	if (tid == pid)
+		return 0;
+	/* the keeper, which has the program's descriptors, is beside the control thread */
+	return is_called(pid, tid, "waymark-keeper") ? control_has(pid, NULL, NULL)
+						     : is_control(pid, tid);
 }
 
 /*
  * Read the sealed memfd of that thread, which names a folder. The seal keeps others from changing
  * it.
  */
-static int read_published(pid_t tid, char dir[SOCKETDIR_BYTES])
+static int read_published(pid_t tid, void *data)
 {
 	static const char memfd[] = "/memfd:" SOCKETDIR_MEMFD;
-	char path[64], link[64] = "";
+	char path[64], link[64] = "", *dir = data;
 	struct dirent *entry;
 	int found = 0;
 	DIR *list;
@@ -116,19 +122,7 @@ static int read_published(pid_t tid, char dir[SOCKETDIR_BYTES])
 
 int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES])
 {
-	struct dirent *entry;
-	char path[64];
-	int found = 0;
-	DIR *list;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	list = opendir(path);
-	while (list && !found && (entry = readdir(list)))
-		found = is_control(pid, (pid_t)strtol(entry->d_name, NULL, 10)) &&
-			read_published((pid_t)atoi(entry->d_name), dir);
-	if (list)
-		closedir(list);
-	return found ? 0 : -ENOENT;
+	return control_has(pid, read_published, dir) ? 0 : -ENOENT;
 }
 
 int reach_limits(const struct target *target, struct detail detail)
@@ -163,15 +157,16 @@ int reach_agent(const struct target *target, struct link *link)
 }
 
 /* Whether a thread of the process has that socket open. */
-static int has_socket(pid_t tid, unsigned long inode)
+static int has_socket(pid_t tid, void *data)
 {
+	const unsigned long *inode = data;
 	char path[64], want[64], link[64];
 	struct dirent *entry;
 	int found = 0;
 	DIR *list;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
-	snprintf(want, sizeof(want), "socket:[%lu]", inode);
+	snprintf(want, sizeof(want), "socket:[%lu]", *inode);
 	list = opendir(path);
 	while (list && !found && (entry = readdir(list))) {
 		ssize_t bytes = readlinkat(dirfd(list), entry->d_name, link, sizeof(link) - 1);
@@ -179,24 +174,6 @@ static int has_socket(pid_t tid, unsigned long inode)
 		link[bytes < 0 ? 0 : bytes] = '\0';
 		found = !strcmp(link, want);
 	}
-	if (list)
-		closedir(list);
-	return found;
-}
-
-/* Whether the process has it: the agent's threads have descriptors of their own. */
-static int is_its_socket(pid_t pid, unsigned long inode)
-{
-	int found = has_socket(pid, inode);
-	struct dirent *entry;
-	char path[64];
-	DIR *list;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	list = opendir(path);
-	while (list && !found && (entry = readdir(list)))
-		found = is_control(pid, (pid_t)strtol(entry->d_name, NULL, 10)) &&
-			has_socket((pid_t)atoi(entry->d_name), inode);
 	if (list)
 		closedir(list);
 	return found;
@@ -237,7 +214,9 @@ int reach_listens(struct target *target, const char *dir)
 		unsigned long inode;
 
 		found = is_agents_line(target, dir, line, &inode) &&
-			is_its_socket(target->pid, inode);
+			/* the agent's threads have descriptors of their own */
+			(has_socket(target->pid, &inode) ||
+			 control_has(target->pid, has_socket, &inode));
 	}
 	if (list)
 		fclose(list);

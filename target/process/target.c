@@ -257,12 +257,7 @@ int target_state_lives(char state)
 
 uint64_t target_start_time(pid_t tid)
 {
-	char path[64], state;
-	uint64_t start_time;
-	pid_t ppid;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
-	return stat_read(path, &state, &ppid, &start_time) ? 0 : start_time;
+	return target_stat_field(tid, 22);
 }
 
 pid_t target_parent(pid_t pid)
