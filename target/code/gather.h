@@ -52,28 +52,13 @@ void unpatchable_gather(struct gather *gather, struct code_file *file,
 			const struct code_symbols *symbols);
 
 /* Add one to the sweep's imports. */
-void imports_gather_one(struct gather *gather, struct sweep_import import);
+void sweep_import_add(struct gather *gather, struct sweep_import import);
 
 /* Whether it is libc or belongs to it. */
 bool unpatchable_is_library(const struct image *image);
 
 /* Of libc's functions that look at their return address, by their names without underscores. */
 bool unpatchable_name_looks(const char *name);
-
-/*
- * The words that the loader fills with addresses of functions (imports.c). After
- * unpatchable_gather().
- */
-void imports_gather(struct gather *gather);
-
-/* Which function that looks at its return address a pointer may lead to. After gather_code(). */
-void imports_gather_pointers(struct gather *gather);
-
-/* Decode all code: starts, targets of branches and of computed addresses, leas, jumps. */
-void gather_code(struct gather *gather);
-
-/* Words of data and addends of relocations that are addresses of code. */
-void gather_words(struct gather *gather);
 
 /*
  * Tables of jumps; functions whose jumps aren't understood become doubts. After all others

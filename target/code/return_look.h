@@ -6,7 +6,7 @@
  *
  * Functions of libc are known by their names (unpatchable.c), those of other modules of the process
  * by their code. A jump to an address that a register or a variable holds may lead to one that the
- * module has the address of (imports.c).
+ * module has the address of (struct sweep).
  */
 #ifndef TARGET_CODE_RETURN_LOOK_H
 #define TARGET_CODE_RETURN_LOOK_H

@@ -267,7 +267,7 @@ static void name_take(struct gather *gather, const struct code_function *functio
 	if (name_fits(name, whole_name))
 		code_excluded_add(gather, function->address, function->bytes, -WM_E_RESTARTABLE);
 	if (!strcmp(name, "mcount") || !strcmp(name, "fentry__"))
-		imports_gather_one(gather, (struct sweep_import){ .at = function->address,
+		sweep_import_add(gather, (struct sweep_import){ .at = function->address,
 								  .name = name,
 								  .looks = true,
 								  .profiles = true });
