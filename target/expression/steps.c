@@ -17,8 +17,8 @@
 #define NAMES_MAX 256 /* of members that near ones are looked for among */
 
 /*
- * Refuse a step by what was done so far, as the user wrote it, and the type of that. -ENOENT becomes
- * -WM_E_WATCH_TYPE, and `why` is one of MISFIT_*.
+ * Refuse a step by what was done so far, as the user wrote it, and the type of that. -ENOENT
+ * becomes -WM_E_WATCH_TYPE, and `why` is one of MISFIT_*.
  */
 static int steps_misfit(const struct steps *steps, int error, const char *why,
 			const struct watch_step *step)
