@@ -80,7 +80,7 @@ struct watching {
 	struct wm_session *session;
 	struct watch_wheres *wheres;
 	struct writers *table;
-	struct watch_hits hits;
+	struct watch_hits *hits;
 	struct child child;
 	uint64_t began_ns, shown_ns;
 	unsigned int shown_lines; /* of a table that is on the terminal */
@@ -244,7 +244,7 @@ static void tell_stop(struct watching *watching, const struct wm_event *event)
 static int on_event(const struct wm_event *event, void *data)
 {
 	struct watching *watching = data;
-	int err = watch_hits_add(&watching->hits, event);
+	int err = watch_hits_add(watching->hits, event);
 
 	if (!err)
 		tell_stop(watching, event);
@@ -252,10 +252,12 @@ static int on_event(const struct wm_event *event, void *data)
 }
 
 /* Take what there is, and show it. 0 or a negative error. */
-static int hits_take(struct watching *watching)
+static int hits_take(struct watching *watching, int is_last)
 {
 	int err = wm_session_read(watching->session, on_event, watching);
 
+	if (!err)
+		err = watch_hits_settle(watching->hits, is_last);
 	if (err)
 		return err;
 	if (watching->options->each && !watching->options->json) {
@@ -307,8 +309,9 @@ static int set_up(struct watching *watching)
 		err = watch_wheres_new(&watching->wheres, watching->session);
 	if (!err)
 		err = writers_new(&watching->table, options->history);
-	watching->hits = (struct watch_hits){ watching->session, watching->table, watching->wheres,
-					      options->hex };
+	if (!err)
+		err = watch_hits_new(&watching->hits, watching->session, watching->table,
+				     watching->wheres, options->hex);
 	if (err)
 		return watching->error = complain(err, "preparing to watch");
 	for (size_t i = 0; i < options->exprs.count && !err; i++)
@@ -334,7 +337,7 @@ static void watch(struct watching *watching)
 	for (;;) {
 		int alive = wm_session_wait(watching->session, POLL_MS);
 		uint64_t now = ticks_clock_ns(CLOCK_MONOTONIC);
-		int err = alive < 0 ? alive : hits_take(watching);
+		int err = alive < 0 ? alive : hits_take(watching, 0);
 
 		if (err) {
 			fail(watching, err);
@@ -409,7 +412,7 @@ static int finish(struct watching *watching)
 	size_t first;
 
 	if (!err)
-		err = hits_take(watching);
+		err = hits_take(watching, 1);
 	if (err && err != watching->error)
 		fail(watching, err);
 	wm_session_status_get(watching->session, &status);
@@ -448,6 +451,7 @@ static int run(const struct options *options)
 		watch(&watching);
 		status = finish(&watching);
 	}
+	watch_hits_free(watching.hits);
 	writers_free(watching.table);
 	watch_wheres_free(watching.wheres);
 	wm_session_close(watching.session);

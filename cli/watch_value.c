@@ -77,22 +77,26 @@ static void number_text(const void *value, uint32_t bytes, int is_hex, char *tex
 	snprintf(text, WATCH_VALUE_BYTES, is_hex ? "0x%llx" : "%llu", (unsigned long long)number);
 }
 
-void watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
-			int is_hex, char *part, char *before, char *after)
+int watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
+		       int is_hex, struct watch_part *part, const struct watch_change *change)
 {
 	const struct watch_style style = { .is_hex = is_hex };
-	struct watch_part found;
 	uint32_t at;
+	int found = 0;
 
-	if (type && expression_type_part(type, stretch, &found, part, WATCH_PART_BYTES) > 0) {
-		at = found.offset - stretch->offset;
-		expression_type_part_text(type, &found, (const uint8_t *)stretch->before + at,
-					  &style, before, WATCH_VALUE_BYTES);
-		expression_type_part_text(type, &found, (const uint8_t *)stretch->after + at,
-					  &style, after, WATCH_VALUE_BYTES);
-		return;
+	*part = (struct watch_part){ 0 };
+	if (type)
+		found = expression_type_part(type, stretch, part, change->part, WATCH_PART_BYTES);
+	if (found > 0) {
+		at = part->offset - stretch->offset;
+		expression_type_part_text(type, part, (const uint8_t *)stretch->before + at, &style,
+					  change->before, WATCH_VALUE_BYTES);
+		expression_type_part_text(type, part, (const uint8_t *)stretch->after + at, &style,
+					  change->after, WATCH_VALUE_BYTES);
+		return found;
 	}
-	snprintf(part, WATCH_PART_BYTES, "+%u", stretch->offset);
-	number_text(stretch->before, stretch->bytes, is_hex, before);
-	number_text(stretch->after, stretch->bytes, is_hex, after);
+	snprintf(change->part, WATCH_PART_BYTES, "+%u", stretch->offset);
+	number_text(stretch->before, stretch->bytes, is_hex, change->before);
+	number_text(stretch->after, stretch->bytes, is_hex, change->after);
+	return found;
 }

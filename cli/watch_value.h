@@ -26,13 +26,19 @@ char *watch_value_text(const struct watch_type *type, const struct wm_event_fiel
  */
 uint32_t watch_value_piece(uint64_t address, uint64_t bytes, uint32_t offset);
 
+/* Of a value in several registers. */
+struct watch_change {
+	char *part; /* room for WATCH_PART_BYTES: behind the words of the whole, ".size", or "+8" */
+	char *before, *after; /* room for WATCH_VALUE_BYTES each */
+};
+
 /*
- * Which part of a value in several registers a hit of one of them changed: part[WATCH_PART_BYTES]
- * is ".size" behind the words of the whole, before[] and after[] are the part's values, of
- * WATCH_VALUE_BYTES each. Bytes that are no part by themselves, as the half of a number that two
- * registers hold, are "+8", by their offset, and as one number.
+ * Which part of the whole a hit of one register, or of several of one number, changed, with the
+ * values there: 1. Bytes that are no part by themselves are named by their offset, as one number:
+ * 0. -ERANGE: likewise, but these are bytes of a number with other bytes in other registers: *part
+ * is that number.
  */
-void watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
-			int is_hex, char *part, char *before, char *after);
+int watch_value_change(const struct watch_type *type, const struct watch_stretch *stretch,
+		       int is_hex, struct watch_part *part, const struct watch_change *change);
 
 #endif

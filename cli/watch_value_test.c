@@ -6,6 +6,7 @@
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <waymark/marker.h>
@@ -122,12 +123,14 @@ Test(watch_value, any_piece_is_within_the_value)
 }
 
 static char part[WATCH_PART_BYTES], before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES];
+static const struct watch_change change = { part, before, after };
 
-static void change_of(uint32_t offset, uint32_t bytes, const void *was, const void *is)
+static int change_of(uint32_t offset, uint32_t bytes, const void *was, const void *is)
 {
 	const struct watch_stretch stretch = { offset, bytes, was, is };
+	struct watch_part found;
 
-	watch_value_change(&type, &stretch, 0, part, before, after);
+	return watch_value_change(&type, &stretch, 0, &found, &change);
 }
 
 Test(watch_value, change_is_named_by_its_member)
@@ -147,22 +150,24 @@ Test(watch_value, change_is_named_by_its_member)
 		.class = WATCH_UNSIGNED, .bytes = 8, .offset = 8, .member = 1
 	};
 	cr_assert_eq(expression_type_check(&type), 0);
-	change_of(0, 8, was, is);
+	cr_expect_eq(change_of(0, 8, was, is), 1);
 	cr_expect_str_eq(part, ".b");
 	cr_expect_str_eq(before, "2");
 	cr_expect_str_eq(after, "3");
-	change_of(8, 4, &wide, &wide);
+	cr_expect_eq(change_of(8, 4, &wide, &wide), -ERANGE);
 	cr_expect_str_eq(part, "+8");
 	cr_expect_str_eq(after, "77");
 }
 
 Test(watch_value, bytes_that_are_no_part_are_named_by_their_offset)
 {
+	struct watch_part found;
 	const uint64_t was = 1, is = 2;
 	const struct watch_stretch stretch = { UINT32_MAX, 8, &was, &is };
 
-	watch_value_change(NULL, &stretch, 1, part, before, after);
+	cr_expect_eq(watch_value_change(NULL, &stretch, 1, &found, &change), 0);
 	cr_expect_str_eq(part, "+4294967295");
 	cr_expect_str_eq(before, "0x1");
 	cr_expect_str_eq(after, "0x2");
+	cr_expect_eq(found.bytes, 0);
 }

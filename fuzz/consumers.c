@@ -31,16 +31,16 @@ void consumers_make(struct consumers *consumers, struct wm_session *session)
 	watched_make(&consumers->watched);
 	consumers->count.has_kernel = consumers->count.has_switches = 1;
 	if (watch_wheres_new(&consumers->wheres, session) || writers_new(&consumers->table, 8) ||
+	    watch_hits_new(&consumers->hits, session, consumers->table, consumers->wheres, 0) ||
 	    top_count_init(&consumers->count))
 		abort();
-	consumers->hits = (struct watch_hits){ session, consumers->table, consumers->wheres, 0 };
 }
 
 static int hear(const struct wm_event *event, void *data)
 {
 	struct consumers *consumers = data;
 
-	if (watch_hits_add(&consumers->hits, event) || top_count_take(&consumers->count, event) < 0)
+	if (watch_hits_add(consumers->hits, event) || top_count_take(&consumers->count, event) < 0)
 		abort();
 	return 0;
 }
@@ -57,6 +57,8 @@ void consumers_read(struct consumers *consumers, struct wm_session *session)
 	session->watched = &consumers->watched;
 	(void)wm_session_read(session, hear, consumers);
 	session->watched = own;
+	if (watch_hits_settle(consumers->hits, 0))
+		abort();
 	writers_settle(consumers->table, NULL, NULL);
 	out_init(&out, fileno(null));
 	rows_begin(&rows, &out, ROWS_TEXT);
@@ -71,6 +73,7 @@ void consumers_read(struct consumers *consumers, struct wm_session *session)
 
 void consumers_release(struct consumers *consumers)
 {
+	watch_hits_free(consumers->hits);
 	writers_free(consumers->table);
 	watch_wheres_free(consumers->wheres);
 	top_count_release(&consumers->count);

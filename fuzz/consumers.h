@@ -12,7 +12,7 @@
 struct consumers {
 	struct watch_wheres *wheres;
 	struct writers *table;
-	struct watch_hits hits;
+	struct watch_hits *hits;
 	struct top_count count;
 	struct watched_list watched; /* the session's while it is read: it has no such spec */
 };

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A value that takes several debug registers is shown by its parts that change: elements, members, text, halves of numbers.
+# A value that takes several debug registers is shown by its parts that change: elements, members, text; a number is one hit.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
@@ -21,9 +21,8 @@ parts()
 import json, sys
 said = json.load(open("out"))
 lines = open("lines").read().splitlines()
-hits = said["hit"]
 assert said["hits"] == len(lines), said
-for hit, line in zip(hits, lines[-len(hits):]):
+for hit, line in zip(said["hit"], lines):
     assert line.replace("~", "").endswith(hit["before"] + " -> " + hit["after"]), (hit, line)
 assert said["watch"][0]["hits"] == int(sys.argv[1]), said
 END
@@ -41,28 +40,15 @@ text.text[8..15]  "\000\000\000\000\000\000\000" -> "\000l\000\000\000\000\000"
 text.text[0..7]  "hello wo" -> "cello wo"
 END
 parts 12 pk.l <<'END'
-pk.l+7  0 -> 255
-pk.l+0  0 -> 255
-pk.l+1  0 -> 65535
-pk.l+3  0 -> 4294967295
-pk.l+7  255 -> 0
-pk.l+0  255 -> 0
-pk.l+1  65535 -> 0
-pk.l+3  4294967295 -> 0
-pk.l+7  0 -> 0
-pk.l+0  0 -> 1
-pk.l+1  0 -> 0
-pk.l+3  0 -> 0
+0 -> -1
+-1 -> 0
+0 -> 1
 END
 parts 9 pk <<'END'
-pk+8  0 -> 255
-pk+0  0 -> 18446744073709551360
-pk+8  255 -> 0
-pk+0  18446744073709551360 -> 0
-pk+8  0 -> 0
-pk+0  0 -> 256
-pk+12  0 -> 0
-pk+8  0 -> 1792
+pk.l  0 -> -1
+pk.l  -1 -> 0
+pk.l  0 -> 1
+pk.i  0 -> 7
 pk.c  0 '\000' -> 120 'x'
 END
 parts 2 members <<'END'
@@ -74,15 +60,14 @@ bits.high  0 -> 9
 bits.low  0 -> 2
 END
 parts 4 extended <<'END'
-extended+8  0 -> ~16383
-extended+0  0 -> ~11529215046068469760
-extended+8  ~16383 -> ~49152
-extended+0  ~11529215046068469760 -> ~13835058055282163712
+0 -> ~1.25
+~1.25 -> ~-3
 END
 parts 2 number <<'END'
 number.real  0 -> 1.5
 number.imag  0 -> 2.5
 END
+# Two instructions: what is known is the half.
 parts 2 wide <<'END'
 wide+0  0 -> 18446744073709551615
 wide+8  0 -> 18446744073709551615
@@ -123,7 +108,7 @@ if command -v gfortran >/dev/null; then
 		end program
 	END
 	gfortran -g -O0 columns.f90 -o columns || fail "columns.f90"
-	for seen in 'g[2][1]:0 -> 7' 'g[1][2]:0 -> 8' 'low[-1]:0 -> 9' 'low:shop::low\[-1\] .*0 -> 9' 'z:shop::z+[0-9]* ' 'q:shop::q+[08] ' 'x:shop::x+[08] ' \
+	for seen in 'g[2][1]:0 -> 7' 'g[1][2]:0 -> 8' 'low[-1]:0 -> 9' 'low:shop::low\[-1\] .*0 -> 9' 'z:shop::z.\(real .*1.5 -> 1.5\|imag .*-2.25 -> 0.5\)$' 'q: 1.5 -> 2.5' 'x:1.5 -> ~2.5' \
 		'kept.m[2][1]:0 -> 3' 'kept.m[1][2]:0 -> 4'; do
 		timeout -k 5 60 "$waymark" watch -f "shop::${seen%%:*}" -- ./columns >out 2>words || fail "${seen%%:*}: $(cat words)"
 		[ "$(grep -c -- ' -> ' out)" -eq "$(grep -c -- "${seen#*:}" out)" ] && grep -q -- "${seen#*:}" out ||
