@@ -173,6 +173,8 @@ static void fork_late(struct agent *agent)
 	}
 	if (!is_closed || now_ns - begin_ns > SAMPLE_FORK_MAX_MS * UINT64_C(1000000)) {
 		sample_store_slot(&agent->store, 1, (uint32_t)getpid(), 0);
+		/* a drain takes no open page from a child */
+		agent->store.slots[1].pid = (uint32_t)getpid();
 		page = sample_store_page(&agent->store, FORK_PAGE, 1);
 		page->begin_ticks = __rdtsc();
 		sample_store_event(&agent->store, page, 1, page->begin_ticks);
