@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,17 +60,10 @@ struct wm_kevent {
 
 static _Thread_local char open_detail[DETAIL_BYTES]; /* of what could not be opened */
 
-static int fail(char detail[DETAIL_BYTES], int error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static int fail(char detail[DETAIL_BYTES], int error, const char *format, ...)
+/* Where an object's words go; NULL: those of what could not be opened. */
+static struct detail words(struct wm_kevent *object)
 {
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(detail, DETAIL_BYTES, format, arguments);
-	va_end(arguments);
-	return error;
+	return (struct detail){ object ? object->detail : open_detail, DETAIL_BYTES };
 }
 
 const char *wm_kevent_detail(const struct wm_kevent *object)
@@ -95,17 +87,18 @@ static int enter(struct wm_kevent *object)
 /* ---- what comes in ---- */
 
 static int source_take(struct event_source *to, const struct wm_kevent_source *from, unsigned int i,
-		       uint32_t flags, char detail[DETAIL_BYTES])
+		       uint32_t flags, struct detail detail)
 {
 	struct wm_kevent_source source;
 	int err = sized_copy(&source, sizeof(source), from, from->size, SOURCE_BYTES);
 
 	if (err)
-		return fail(detail, err, "sources[%u].size: %zu", i, from->size);
+		return detail_set(detail, err, "sources[%u].size: %zu", i, from->size);
 	if (source.kind < WM_KEVENT_KIND_WRITE || source.kind > WM_KEVENT_KIND_EXECUTE)
-		return fail(detail, -EINVAL, "sources[%u].kind: %d", i, (int)source.kind);
+		return detail_set(detail, -EINVAL, "sources[%u].kind: %d", i, (int)source.kind);
 	if (flags & WM_KEVENT_FLAG_SIGNAL && source.data & EVENT_OBJECT_BITS)
-		return fail(detail, -EINVAL, "sources[%u].data: its low 16 bits are not 0", i);
+		return detail_set(detail, -EINVAL, "sources[%u].data: its low 16 bits are not 0",
+				  i);
 	*to = (struct event_source){
 		.kind = (enum event_kind)source.kind,
 		.bytes = source.bytes,
@@ -118,63 +111,66 @@ static int source_take(struct event_source *to, const struct wm_kevent_source *f
 
 static int sources_take(struct event_source to[EVENT_SOURCES_MAX],
 			const struct wm_kevent_source *from, unsigned int count, uint32_t flags,
-			char detail[DETAIL_BYTES])
+			struct detail detail)
 {
 	const unsigned char *at = (const unsigned char *)from;
 	int err = 0;
 
 	if (!from || !count || count > WM_KEVENT_SOURCES_MAX)
-		return fail(detail, -EINVAL, "sources: %u, from 1 to %d", from ? count : 0,
-			    WM_KEVENT_SOURCES_MAX);
+		return detail_set(detail, -EINVAL, "sources: %u, from 1 to %d", from ? count : 0,
+				  WM_KEVENT_SOURCES_MAX);
 	for (unsigned int i = 0; i < count && !err; i++) {
 		const struct wm_kevent_source *one = (const void *)(at + i * from->size);
 
 		if (i && one->size != from->size)
-			return fail(detail, -EINVAL, "sources[%u].size: %zu, of the first %zu", i,
-				    one->size, from->size);
+			return detail_set(detail, -EINVAL,
+					  "sources[%u].size: %zu, of the first %zu", i, one->size,
+					  from->size);
 		err = source_take(&to[i], one, i, flags, detail);
 	}
 	return err;
 }
 
-static int flags_check(const struct wm_kevent_request *request, char detail[DETAIL_BYTES])
+static int flags_check(const struct wm_kevent_request *request, struct detail detail)
 {
 	int is_threads = request->scope == WM_KEVENT_SCOPE_THREAD ||
 			 request->scope == WM_KEVENT_SCOPE_PROCESS;
 	uint32_t flags = request->flags;
 
 	if (flags & ~FLAGS_ALL)
-		return fail(detail, -EINVAL, "request.flags: %#x is not known", flags & ~FLAGS_ALL);
+		return detail_set(detail, -EINVAL, "request.flags: %#x is not known",
+				  flags & ~FLAGS_ALL);
 	if (flags & WM_KEVENT_FLAG_SIGNAL && flags & WM_KEVENT_FLAG_RINGS)
-		return fail(detail, -EINVAL, "request.flags: a signal or rings, not both");
+		return detail_set(detail, -EINVAL, "request.flags: a signal or rings, not both");
 	if (!is_threads && flags & WM_KEVENT_FLAG_SIGNAL)
-		return fail(detail, -EINVAL,
-			    "request.flags: WM_KEVENT_FLAG_SIGNAL is not for CPUs");
+		return detail_set(detail, -EINVAL,
+				  "request.flags: WM_KEVENT_FLAG_SIGNAL is not for CPUs");
 	if (request->follow > WM_FOLLOW_CHILDREN)
-		return fail(detail, -EINVAL, "request.follow: %d", (int)request->follow);
+		return detail_set(detail, -EINVAL, "request.follow: %d", (int)request->follow);
 	if (!is_threads && request->follow == WM_FOLLOW_CHILDREN)
-		return fail(detail, -EINVAL, "request.follow: WM_FOLLOW_CHILDREN is not for CPUs");
+		return detail_set(detail, -EINVAL,
+				  "request.follow: WM_FOLLOW_CHILDREN is not for CPUs");
 	return 0;
 }
 
-static int request_check(const struct wm_kevent_request *request, char detail[DETAIL_BYTES])
+static int request_check(const struct wm_kevent_request *request, struct detail detail)
 {
 	int is_threads = request->scope == WM_KEVENT_SCOPE_THREAD ||
 			 request->scope == WM_KEVENT_SCOPE_PROCESS;
 	uint32_t ring_bytes = request->ring_bytes;
 
 	if (request->scope < WM_KEVENT_SCOPE_THREAD || request->scope > WM_KEVENT_SCOPE_SYSTEM)
-		return fail(detail, -EINVAL, "request.scope: %d", (int)request->scope);
+		return detail_set(detail, -EINVAL, "request.scope: %d", (int)request->scope);
 	if (is_threads && request->pid <= 0)
-		return fail(detail, -EINVAL, "request.pid: %d", (int)request->pid);
+		return detail_set(detail, -EINVAL, "request.pid: %d", (int)request->pid);
 	if (request->scope == WM_KEVENT_SCOPE_CPUS && (!request->cpus || !request->cpu_count))
-		return fail(detail, -EINVAL, "request.cpus: none");
+		return detail_set(detail, -EINVAL, "request.cpus: none");
 	if (ring_bytes && (ring_bytes & (ring_bytes - 1) || ring_bytes < RING_BYTES_MIN ||
 			   ring_bytes > RING_BYTES_MAX || !(request->flags & WM_KEVENT_FLAG_RINGS)))
-		return fail(detail, -EINVAL, "request.ring_bytes: %u%s", ring_bytes,
-			    request->flags & WM_KEVENT_FLAG_RINGS
-				    ? ""
-				    : ", without WM_KEVENT_FLAG_RINGS");
+		return detail_set(detail, -EINVAL, "request.ring_bytes: %u%s", ring_bytes,
+				  request->flags & WM_KEVENT_FLAG_RINGS
+					  ? ""
+					  : ", without WM_KEVENT_FLAG_RINGS");
 	return flags_check(request, detail);
 }
 
@@ -195,17 +191,15 @@ static int inner_new(struct wm_kevent *object, const struct wm_kevent_request *f
 		.ring_bytes = from->ring_bytes,
 	};
 	int err = sources_take(sources, from->sources, from->source_count, from->flags,
-			       object->detail);
-
-	struct detail detail = { object->detail, sizeof(object->detail) };
+			       words(object));
 
 	if (!err)
 		err = ledger_new(&object->ledger);
 	if (!err && from->claim)
-		err = claim_places(from->claim, &request, detail);
+		err = claim_places(from->claim, &request, words(object));
 	request.ledger = object->ledger;
 	if (!err)
-		err = perf_object_new(&object->inner, &request, detail);
+		err = perf_object_new(&object->inner, &request, words(object));
 	if (!err)
 		object->claim = from->claim;
 	return err;
@@ -220,14 +214,14 @@ int wm_kevent_open(struct wm_kevent **object, const struct wm_kevent_request *re
 
 	open_detail[0] = '\0';
 	if (!object)
-		return fail(open_detail, -EINVAL, "no place for the object");
+		return detail_set(words(NULL), -EINVAL, "no place for the object");
 	*object = NULL;
 	if (!request)
-		return fail(open_detail, -EINVAL, "no request");
+		return detail_set(words(NULL), -EINVAL, "no request");
 	err = sized_copy(&own, sizeof(own), request, request->size, REQUEST_BYTES);
 	if (err)
-		return fail(open_detail, err, "request.size: %zu", request->size);
-	err = request_check(&own, open_detail);
+		return detail_set(words(NULL), err, "request.size: %zu", request->size);
+	err = request_check(&own, words(NULL));
 	if (err)
 		return err;
 	new = calloc(1, sizeof(*new));
@@ -307,7 +301,7 @@ int wm_kevent_fd(struct wm_kevent *object)
 		if (err) {
 			pollable_free(object->pollable);
 			object->pollable = NULL;
-			return fail(object->detail, err, "a descriptor to poll");
+			return detail_set(words(object), err, "a descriptor to poll");
 		}
 		update_tick(object);
 	}
@@ -322,9 +316,8 @@ int wm_kevent_arm(struct wm_kevent *object)
 	if (err)
 		return err;
 	if (perf_object_state(object->inner) != EVENT_PREPARING)
-		return fail(object->detail, -EINVAL, "it is armed, or was");
-	err = perf_object_arm(object->inner,
-			      (struct detail){ object->detail, sizeof(object->detail) });
+		return detail_set(words(object), -EINVAL, "it is armed, or was");
+	err = perf_object_arm(object->inner, words(object));
 	if (!err)
 		watch_target(object);
 	return err;
@@ -339,21 +332,21 @@ static int change_take(struct wm_kevent *object, const struct wm_kevent_request 
 	int err;
 
 	if (perf_object_state(object->inner) != EVENT_ARMED)
-		return fail(object->detail, -EINVAL, "it is not armed");
+		return detail_set(words(object), -EINVAL, "it is not armed");
 	if (!from)
-		return fail(object->detail, -EINVAL, "no request");
+		return detail_set(words(object), -EINVAL, "no request");
 	err = sized_copy(&to, sizeof(to), from, from->size, REQUEST_BYTES);
 	if (err)
-		return fail(object->detail, err, "request.size: %zu", from->size);
+		return detail_set(words(object), err, "request.size: %zu", from->size);
 	if (to.source_count != was->source_count)
-		return fail(object->detail, -EINVAL, "sources: %u, not %u", to.source_count,
-			    was->source_count);
+		return detail_set(words(object), -EINVAL, "sources: %u, not %u", to.source_count,
+				  was->source_count);
 	if (to.scope != was->scope || to.pid != was->pid || to.follow != was->follow ||
 	    to.cpu_count != was->cpu_count || to.ring_bytes != was->ring_bytes ||
 	    (to.flags ^ was->flags) & ~WM_KEVENT_FLAG_NO_STOP)
-		return fail(object->detail, -EINVAL, "request: more than its sources differs");
+		return detail_set(words(object), -EINVAL, "request: more than its sources differs");
 	*how = to.flags & WM_KEVENT_FLAG_NO_STOP ? EVENT_MODIFY_RUNNING : EVENT_MODIFY_STOPPED;
-	return sources_take(sources, to.sources, to.source_count, to.flags, object->detail);
+	return sources_take(sources, to.sources, to.source_count, to.flags, words(object));
 }
 
 int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_request *to,
@@ -369,11 +362,10 @@ int wm_kevent_modify(struct wm_kevent *object, const struct wm_kevent_request *t
 	if (err)
 		return err;
 	if (gap && gap->size < sizeof(gap->size))
-		return fail(object->detail, -EINVAL, "gap.size: %zu", gap->size);
+		return detail_set(words(object), -EINVAL, "gap.size: %zu", gap->size);
 	err = change_take(object, to, sources, &how);
 	if (!err)
-		err = perf_object_modify(object->inner, sources, how, &was,
-					 (struct detail){ object->detail, sizeof(object->detail) });
+		err = perf_object_modify(object->inner, sources, how, &was, words(object));
 	reported.first_ns = was.first_ns;
 	reported.last_ns = was.last_ns;
 	reported.was_stopped = was.was_stopped;
@@ -392,9 +384,8 @@ int wm_kevent_rescan(struct wm_kevent *object)
 	if (err)
 		return err;
 	if (perf_object_state(object->inner) != EVENT_ARMED)
-		return fail(object->detail, -EINVAL, "it is not armed");
-	err = perf_object_follow(object->inner,
-				 (struct detail){ object->detail, sizeof(object->detail) });
+		return detail_set(words(object), -EINVAL, "it is not armed");
+	err = perf_object_follow(object->inner, words(object));
 	if (!err) /* what a CPU can't have now is no error */
 		object->detail[0] = '\0';
 	return err;
@@ -440,7 +431,8 @@ int wm_kevent_status_get(struct wm_kevent *object, struct wm_kevent_status *stat
 	if (err)
 		return err;
 	if (!status || status->size < sizeof(status->size))
-		return fail(object->detail, -EINVAL, "status.size: %zu", status ? status->size : 0);
+		return detail_set(words(object), -EINVAL, "status.size: %zu",
+				  status ? status->size : 0);
 	now = (struct wm_kevent_status){
 		.size = status->size,
 		.state = (enum wm_kevent_state)perf_object_state(object->inner),
@@ -463,8 +455,8 @@ int wm_kevent_count(struct wm_kevent *object, unsigned int source, uint64_t *hit
 	if (err)
 		return err;
 	if (!hits || source >= object->request.source_count)
-		return fail(object->detail, -EINVAL, "source %u of %u", source,
-			    object->request.source_count);
+		return detail_set(words(object), -EINVAL, "source %u of %u", source,
+				  object->request.source_count);
 	return perf_object_count(object->inner, source, hits);
 }
 
@@ -479,10 +471,10 @@ int wm_kevent_coverage(struct wm_kevent *object, struct wm_kevent_coverage *cove
 	if (err)
 		return err;
 	if (!coverage || coverage->size < sizeof(coverage->size))
-		return fail(object->detail, -EINVAL, "coverage.size: %zu",
-			    coverage ? coverage->size : 0);
+		return detail_set(words(object), -EINVAL, "coverage.size: %zu",
+				  coverage ? coverage->size : 0);
 	if (!missing && room)
-		return fail(object->detail, -EINVAL, "missing: NULL, with room for %zu", room);
+		return detail_set(words(object), -EINVAL, "missing: NULL, with room for %zu", room);
 	err = perf_object_coverage(object->inner, &inner);
 	if (err)
 		return err;
@@ -517,7 +509,8 @@ int wm_kevent_uncovered(struct wm_kevent *object, struct wm_kevent_uncovered *un
 	if (err)
 		return err;
 	if (!uncovered && room)
-		return fail(object->detail, -EINVAL, "uncovered: NULL, with room for %zu", room);
+		return detail_set(words(object), -EINVAL, "uncovered: NULL, with room for %zu",
+				  room);
 	all = perf_object_uncovered(object->inner, &count);
 	for (size_t i = 0; i < count && i < room; i++)
 		uncovered[i] = (struct wm_kevent_uncovered){ .cpu = all[i].cpu,
@@ -562,9 +555,9 @@ int wm_kevent_read(struct wm_kevent *object,
 	if (err)
 		return err;
 	if (!hit)
-		return fail(object->detail, -EINVAL, "no callback");
+		return detail_set(words(object), -EINVAL, "no callback");
 	if (perf_object_state(object->inner) == EVENT_PREPARING)
-		return fail(object->detail, -EINVAL, "it is not armed yet");
+		return detail_set(words(object), -EINVAL, "it is not armed yet");
 	pollable_take(object->pollable);
 	object->is_reading = 1;
 	err = perf_object_drain(object->inner, perf_object_state(object->inner) == EVENT_DISARMED,
