@@ -139,7 +139,7 @@ static int gather(struct lines *lines, struct coverage_options *options)
 			if (err)
 				one = complain(err, "%s", options->dirs[i]);
 			else
-				trail_complain_lost(&view, &wanted);
+				trail_complain_missing(&view, &wanted, 1);
 		}
 		one = trail_view_close(&view, one);
 		status = status == CLI_FINE ? one : status;

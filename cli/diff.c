@@ -703,13 +703,6 @@ static int run(struct diff *diff)
 	return DIFF_TROUBLE;
 }
 
-static size_t cut_of(const struct diff *diff, int side)
-{
-	return diff->views[side].trails.path_count
-		       ? trail_complain_cut(&diff->views[side], &diff->wanted[side])
-		       : 0;
-}
-
 int cmd_diff(int argc, char **argv)
 {
 	static struct out out;
@@ -730,7 +723,8 @@ int cmd_diff(int argc, char **argv)
 	if (status < 0)
 		status = run(&diff);
 	for (int i = 0; i < 2; i++)
-		cut += cut_of(&diff, i);
+		if (diff.views[i].trails.path_count)
+			cut += trail_complain_missing(&diff.views[i], &diff.wanted[i], 0);
 	for (size_t i = 0; i < diff.thread_count; i++)
 		divergence_release(&diff.threads[i].divergence);
 	free(diff.threads);

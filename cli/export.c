@@ -228,7 +228,7 @@ static int export_trails(struct export_options *options)
 	if (status == CLI_FINE) {
 		status = export_write(options, &view, trails_write);
 		if (status == CLI_FINE)
-			trail_complain_lost(&view, &options->wanted);
+			trail_complain_missing(&view, &options->wanted, 1);
 	}
 	return trail_view_close(&view, status);
 }

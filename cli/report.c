@@ -15,30 +15,30 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static const char usage[] =
-	"Usage: waymark report [OPTION] DIR\n"
-	"Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans\n"
-	"took, and where threads were when samples were taken.\n"
-	"\n"
-	"Only the samples (record -e sample:cpu-clock/callchain/):\n"
-	"  --functions which functions they are in, and which called these\n"
-	"  --lines     which lines of source\n"
-	"  --callers FUNCTION  what called it; may be a glob\n"
-	"  --threads   which threads\n"
-	"\n"
-	"  -n, --last N  N rows of each table of samples (default 20; 0: all)\n"
-	"  --event NAME  only samples of this event; may be a glob\n"
-	"  --tid T     only samples of this thread\n"
-	"  --pid P     only samples of this process\n"
-	"  --root DIR  find the program's files below DIR, as they were on another machine\n"
-	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
-	"  --json      as one JSON object\n"
-	"  --csv       as CSV, one table after another\n"
-	"  --repair    first cut torn packets off, so that every CTF reader can read the trace;\n"
-	"              what is cut off is kept in hidden files beside the streams\n"
-	"  -h, --help  this\n"
-	"\n"
-	"Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";
+static const char usage
+	[] = "Usage: waymark report [OPTION] DIR\n"
+	     "Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans\n"
+	     "took, and where threads were when samples were taken.\n"
+	     "\n"
+	     "Only the samples (record -e sample:cpu-clock/callchain/):\n"
+	     "  --functions which functions they are in, and which called these\n"
+	     "  --lines     which lines of source\n"
+	     "  --callers FUNCTION  what called it; may be a glob\n"
+	     "  --threads   which threads\n"
+	     "\n"
+	     "  -n, --last N  N rows of each table of samples (default 20; 0: all)\n"
+	     "  --event NAME  only samples of this event; may be a glob\n"
+	     "  --tid T     only samples of this thread\n"
+	     "  --pid P     only samples of this process\n"
+	     "  --root DIR  find the program's files below DIR, as they were on another machine\n"
+	     "  --no-parameters  name functions without parameters: f, and not f(int)\n"
+	     "  --json      as one JSON object\n"
+	     "  --csv       as CSV, one table after another\n"
+	     "  --repair    first cut torn packets off, so that every CTF reader can read the trace;\n"
+	     "              what is cut off is kept in hidden files beside the streams\n"
+	     "  -h, --help  this\n"
+	     "\n"
+	     "Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";
 
 struct report_options {
 	const char *dir;
@@ -101,21 +101,17 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
-static int is_selective(const struct samples_options *samples)
-{
-	return samples->event || samples->pid || samples->tid;
-}
-
 /* Print it all, or nothing but the samples. Returns an exit status. */
 static int report_show(const struct report *report, const struct report_options *options)
 {
+	const struct samples_options *wanted = &options->samples.samples;
 	static struct out out;
 	struct rows rows;
 	int err;
 
 	if (options->is_of_samples && !report->samples.samples.sum_count)
 		return complain(-WM_E_NOT_RECORDED, "samples%s: %s",
-				is_selective(&options->samples.samples)
+				wanted->event || wanted->pid || wanted->tid
 					? " of that event, process or thread"
 					: "",
 				options->dir);

@@ -190,15 +190,6 @@ static int prepare(struct trail_show *show)
 	return err ? complain(err, "%s", show->options.dir) : CLI_FINE;
 }
 
-/* Warn about what this form of output does not show. */
-static void complain_missing(const struct trail_show *show)
-{
-	if (show->options.way == WAY_BRANCHES || show->options.way == WAY_INSTRUCTIONS)
-		trail_complain_cut(&show->view, &show->options.wanted);
-	else
-		trail_complain_lost(&show->view, &show->options.wanted);
-}
-
 int cmd_trail(int argc, char **argv)
 {
 	static struct out out;
@@ -220,8 +211,11 @@ int cmd_trail(int argc, char **argv)
 			status = complain(err,
 					  err == -WM_E_NOT_RECORDED ? LINES_LACKING ": %s" : "%s",
 					  out.error ? "standard output" : show.options.dir);
+		/* branches and instructions show what was lost between them */
 		if (!err)
-			complain_missing(&show);
+			trail_complain_missing(&show.view, &show.options.wanted,
+					       show.options.way != WAY_BRANCHES &&
+						       show.options.way != WAY_INSTRUCTIONS);
 	}
 	instruction_format_close(show.format);
 	return trail_view_close(&show.view, status);

@@ -50,7 +50,7 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 		return complain(err, "%s", dir);
 	if (!view->trails.path_count) {
 		complain(-WM_E_NOT_RECORDED, "a trail: %s; record one with -e trail/soft/", dir);
-		trail_complain_cut(view, &(struct trail_wanted){ 0 });
+		trail_complain_missing(view, &(struct trail_wanted){ 0 }, 0);
 		return CLI_FAILED;
 	}
 	return CLI_FINE;
@@ -426,8 +426,8 @@ static void say_gone(const struct trace_reader *reader, const struct trail_threa
 	fputc('\n', stderr);
 }
 
-static size_t complain_all(const struct trail_view *view, const struct trail_wanted *wanted,
-			   int with_losses)
+size_t trail_complain_missing(const struct trail_view *view, const struct trail_wanted *wanted,
+			      int with_losses)
 {
 	size_t shown = 0, more = 0;
 
@@ -468,14 +468,4 @@ static size_t complain_all(const struct trail_view *view, const struct trail_wan
 	if (more)
 		fprintf(stderr, "  and so do those of %zu more threads\n", more);
 	return shown + more;
-}
-
-void trail_complain_lost(const struct trail_view *view, const struct trail_wanted *wanted)
-{
-	complain_all(view, wanted, 1);
-}
-
-size_t trail_complain_cut(const struct trail_view *view, const struct trail_wanted *wanted)
-{
-	return complain_all(view, wanted, 0);
 }

@@ -110,12 +110,10 @@ int trail_lost_is_gone(const struct trace_reader *reader,
 		       const struct trail_thread_entry *reported);
 
 /*
- * Of which threads blocks are missing between the bounds, and whose trail stops without an end. On
- * stderr.
+ * Say on stderr whose trail stops without an end, and with_losses also of which threads blocks are
+ * missing between the bounds. Returns of how many threads.
  */
-void trail_complain_lost(const struct trail_view *view, const struct trail_wanted *wanted);
-
-/* The latter only. Returns of how many. */
-size_t trail_complain_cut(const struct trail_view *view, const struct trail_wanted *wanted);
+size_t trail_complain_missing(const struct trail_view *view, const struct trail_wanted *wanted,
+			      int with_losses);
 
 #endif
