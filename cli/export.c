@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
-#include "cli/export_perfetto.h"
 #include "cli/output.h"
 #include "cli/pulse.h"
 #include "cli/trail_view.h"

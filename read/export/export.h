@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails and samples in forms that other tools read. Each is written as it is made, and takes no
- * more memory than there are different stacks, or none.
+ * Trails, samples and events in forms that other tools read. Each is written as it is made, and
+ * takes no more memory than there are different stacks, or none.
  */
 #ifndef READ_EXPORT_EXPORT_H
 #define READ_EXPORT_EXPORT_H
@@ -90,5 +90,12 @@ static inline void export_beat(struct export *export, uint64_t blocks)
 	if (export->pulse)
 		export->pulse(export, export->reported);
 }
+
+/*
+ * A trace's events as the JSON that ui.perfetto.dev reads: a track for each thread, and one for
+ * each CPU with which thread ran when. Of this thread and process, 0 for all; CPUs have all
+ * threads. 0, -ENOMEM; what can't be written is out->error's. The caller flushes.
+ */
+int export_perfetto(struct out *out, struct trace_reader *reader, uint32_t tid, uint32_t pid);
 
 #endif

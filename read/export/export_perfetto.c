@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/export_perfetto.h"
+#include "read/export/export.h"
 
 #include "base/array.h"
 #include "base/slots.h"
