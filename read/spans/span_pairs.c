@@ -77,10 +77,15 @@ static int is_partial(const struct summary_span *span, const struct span_costs *
 	return 0;
 }
 
-/* A span began with these values, and ends with the event whose fields end at `end`. */
-static void span_costs_add(struct summary_span *span, const struct span_costs *begin,
-			   const uint64_t values[SUMMARY_COSTS_MAX], const struct span_costs *costs,
-			   const uint8_t *end)
+/*
+ * A span began with these values, and ends with the event whose fields end at `end`. Apart from the
+ * end of spans without counts, so that these need no registers kept for it.
+ */
+static __attribute__((noinline)) void span_costs_add(struct summary_span *span,
+						     const struct span_costs *begin,
+						     const uint64_t values[SUMMARY_COSTS_MAX],
+						     const struct span_costs *costs,
+						     const uint8_t *end)
 {
 	uint64_t ended[SUMMARY_COSTS_MAX];
 	int partial;
