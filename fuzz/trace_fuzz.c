@@ -96,6 +96,7 @@ static void parts_find(const uint8_t *input, size_t bytes, size_t starts[PARTS +
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
 	struct trace_reader *reader;
+	struct pass_observer *observer;
 	struct switches switches;
 	struct summary *summary;
 	size_t starts[PARTS + 1];
@@ -114,7 +115,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	dump(reader, 0);
 	dump(reader, 1);
 	if (!summary_make(&summary, reader)) {
-		switches_read(&switches, reader, summary);
+		observer = &switches.observer;
+		if (!switches_open(&switches, reader, summary) && !pass_read(reader, &observer, 1))
+			switches_finish(&switches);
 		switches_release(&switches);
 		summary_free(summary);
 	}

@@ -486,17 +486,6 @@ int switches_finish(struct switches *switches)
 	return err ? err : thread_states_finish(&switches->states, switches->reading->end_ns);
 }
 
-int switches_read(struct switches *switches, struct trace_reader *reader,
-		  const struct summary *summary)
-{
-	struct pass_observer *observer = &switches->observer;
-	int err = switches_open(switches, reader, summary);
-
-	if (!err)
-		err = pass_read(reader, &observer, 1);
-	return err ? err : switches_finish(switches);
-}
-
 void switches_release(struct switches *switches)
 {
 	thread_states_release(&switches->states);

@@ -36,9 +36,6 @@ int switches_open(struct switches *switches, struct trace_reader *reader,
 /* The pass is over. 0 or -ENOMEM. */
 int switches_finish(struct switches *switches);
 
-/* The same with a pass of its own. */
-int switches_read(struct switches *switches, struct trace_reader *reader,
-		  const struct summary *summary);
 void switches_release(struct switches *switches);
 
 #endif
