@@ -12,17 +12,18 @@
 #include "inside/detour/foreign_bytes.h"
 #include "inside/marker/marker.h"
 #include "inside/runtime/lock.h"
-#include "inside/store/event_store.h"
-#include "inside/watch/watch.h"
 #include "inside/runtime/tasks.h"
+#include "inside/store/event_store.h"
+#include "inside/store/thread_writer.h"
+#include "inside/watch/watch.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <waymark/error.h>
-#include <stdlib.h>
 
 #define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
 #define LATE_PATIENCE_NS 100000000u
@@ -246,7 +247,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 
 	take_back();
 	for (unsigned int i = 0; !session && i < SESSIONS_MAX; i++) {
-		if (sessions[i].state == SESSION_FREE && store_is_free(i))
+		if (sessions[i].state == SESSION_FREE && !stores[i].head)
 			session = &sessions[i];
 	}
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {

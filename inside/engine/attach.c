@@ -95,13 +95,9 @@ void attach_open(struct engine_channel *head, const struct engine_boot *boot, in
 /* The calling thread's own part of what the kernel has for us. */
 static void restore(struct thread *thread)
 {
-	stack_t stack = { .ss_sp = (void *)thread->stack_asked.at,
-			  .ss_flags = (int)thread->stack_asked.flags,
-			  .ss_size = thread->stack_asked.bytes };
+	stack_t stack;
 
-	if (!stack.ss_size)
-		stack.ss_flags = SS_DISABLE;
-	sys_call3(SYS_sigaltstack, (long)&stack, 0, 0);
+	signal_stack_restore(thread, &stack);
 	rseq_restore(thread);
 	thread->spill = thread->blocked;
 }

@@ -49,6 +49,16 @@ int signal_thread(struct thread *thread)
 	return 0;
 }
 
+void signal_stack_restore(const struct thread *thread, stack_t *stack)
+{
+	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
+			    .ss_flags = (int)thread->stack_asked.flags,
+			    .ss_size = thread->stack_asked.bytes };
+	if (!stack->ss_size)
+		stack->ss_flags = SS_DISABLE;
+	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
+}
+
 void signal_inherit(struct thread *child, const struct thread *thread, int shares_memory)
 {
 	child->blocked = thread->blocked;
@@ -1081,7 +1091,6 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 /* leave(): the frame is made what the thread has, and native. */
 static void left(struct thread *thread, struct frame_context *context)
 {
-	stack_t *stack = &context->uc_stack;
 	int is_process = (int)thread->is_process, is_last;
 
 	state_x87(context->uc_mcontext.fpregs);
@@ -1103,12 +1112,7 @@ static void left(struct thread *thread, struct frame_context *context)
 		action_clear();
 	else if (is_last)
 		action_restore(~UINT64_C(0));
-	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
-			    .ss_flags = (int)thread->stack_asked.flags,
-			    .ss_size = thread->stack_asked.bytes };
-	if (!stack->ss_size)
-		stack->ss_flags = SS_DISABLE;
-	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
+	signal_stack_restore(thread, &context->uc_stack);
 	rseq_restore(thread);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 	if (is_process) {

@@ -53,6 +53,9 @@ void signal_return_call(struct thread *thread, uint64_t next) __attribute__((nor
 /* Set the calling thread's stack for the engine's handlers. */
 int signal_thread(struct thread *thread);
 
+/* Set the program's stack for signals again, which *stack then is. */
+void signal_stack_restore(const struct thread *thread, stack_t *stack);
+
 /* What a new thread takes over from the one that makes it. */
 void signal_inherit(struct thread *child, const struct thread *thread, int shares_memory);
 

@@ -5,7 +5,6 @@
 #include <waymark/probe.h>
 
 #include "inside/control/agent.h"
-#include "inside/marker/handler_call.h"
 #include "inside/marker/marker.h"
 #include "inside/patch/text.h"
 #include "inside/runtime/reentrancy_guard.h"

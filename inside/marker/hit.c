@@ -11,7 +11,6 @@
 #include "arch/vectors.h"
 #include "inside/marker/careful.h"
 #include "inside/marker/cost.h"
-#include "inside/marker/handler_call.h"
 #include "inside/marker/plan.h"
 #include "inside/runtime/reentrancy_guard.h"
 #include "inside/store/thread_writer.h"
@@ -511,7 +510,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 	if (plan && plan->probe_count && depth >= 0) {
 		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
 
-		vectors_call(handler_probe_call, &call);
+		vectors_call(probelist_call, &call);
 	}
 	hit_end(writer, depth);
 }

@@ -400,11 +400,6 @@ void store_unreached(unsigned int lane, int error)
 	__atomic_fetch_add(&head->unreached, 1, __ATOMIC_RELEASE);
 }
 
-int store_is_free(unsigned int lane)
-{
-	return !stores[lane].head;
-}
-
 uint32_t store_clock(unsigned int lane)
 {
 	return stores[lane].clock;

@@ -107,9 +107,6 @@ int store_is_over(unsigned int lane);
 /* And: this is why it has not reached the tool. Something of it is not recorded there. */
 void store_unreached(unsigned int lane, int error);
 
-/* Whether a session can have this lane. */
-int store_is_free(unsigned int lane);
-
 /* Register for fork and thread exit; find the clock. Once. */
 int store_init(void);
 
