@@ -18,7 +18,4 @@
 void attach_open(struct engine_channel *head, const struct engine_boot *boot, int err)
 	__attribute__((noreturn));
 
-/* For the tool: where these steps are, in a page of the channel. */
-void attach_places(struct engine_channel *head);
-
 #endif

@@ -55,4 +55,7 @@ void channel_tell(void);
  */
 void channel_wait(const uint32_t *word, uint32_t value);
 
+/* engine_start.c, for the tool: where the steps of attach.h are, in the head. */
+void engine_places(struct engine_channel *head);
+
 #endif

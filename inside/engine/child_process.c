@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/debug_trace.h"
-#include "inside/engine/attach.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/child_process.h"
 #include "inside/engine/engine_lock.h"
@@ -169,7 +168,7 @@ int process_become(const struct thread *child)
 	if (err)
 		return err;
 	thread_words_copied();
-	attach_places(channel.head);
+	engine_places(channel.head);
 	log_restart();
 	return 0;
 }

@@ -4,6 +4,7 @@
  * ready.
  */
 #include "base/debug_trace.h"
+#include "inside/engine/action.h"
 #include "inside/engine/attach.h"
 #include "inside/engine/channel.h"
 #include "inside/engine/dispatch.h"
@@ -116,6 +117,33 @@ static void refuse(const struct engine_regs *regs)
 	gate_return(&context);
 }
 
+/* Of attach.S. */
+void attach_called(void);
+void attach_way_take(void);
+void attach_way_commit(void);
+void attach_way_undo(void);
+void attach_way_leave(void);
+
+extern uint8_t start_stack_end[];
+
+void engine_places(struct engine_channel *head)
+{
+	head->places = (struct engine_places){
+		.take = (uint64_t)attach_way_take,
+		.commit = (uint64_t)attach_way_commit,
+		.undo = (uint64_t)attach_way_undo,
+		.leave = (uint64_t)attach_way_leave,
+		.stack = (uint64_t)start_stack_end,
+		.call_done = (uint64_t)gate_call_done,
+		.call_back = (uint64_t)attach_called,
+		.start = (uint64_t)__ehdr_start,
+		.bytes = ((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095),
+		.own_signals = action_own,
+		.mappings = (uint64_t)places_all(),
+		.mapping_count = PLACES_MAX,
+	};
+}
+
 void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic,
 		  struct engine_boot *at)
 {
@@ -135,7 +163,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 		err = protect_own(&boot);
 	if (!err)
 		err = open_memory();
-	attach_places(head);
+	engine_places(head);
 	DEBUG_TRACE("engine/start", "at %x, flags %x, %d threads taken: error %d", base, boot.flags,
 		    boot.taken_count, err);
 	if (boot.flags & ENGINE_BOOT_TAKEN)
