@@ -5,7 +5,6 @@
 
 #include "target/code/resolve.h"
 #include "target/expression/expr.h"
-#include "target/expression/library.h"
 #include "target/expression/type.h"
 
 #include <stddef.h>
@@ -28,6 +27,13 @@ enum watch_base {
 	WATCH_IN_BLOCK,	  /* what the thread has of the module's variables is added (tls_block.h) */
 };
 
+/* What says how many elements an object of the C++ library has. */
+enum library_limit {
+	LIBRARY_NO_LIMIT,
+	LIBRARY_END,   /* a pointer behind the last element */
+	LIBRARY_COUNT, /* a number of elements; one more, the 0 at its end, has an index too */
+};
+
 /*
  * Follow a pointer: address = what the 8 bytes at `address` hold, plus offset. Or, with `below`, go
  * to a virtual base class: address += offset + the word so far below the virtual table that those 8
@@ -37,7 +43,7 @@ struct watch_follow {
 	int64_t offset;
 	uint64_t below;	  /* 0: a pointer */
 	size_t at, bytes; /* the pointer in the spec's text, for who finds it null */
-	/* of a container's elements (library.h): what limits them is so far from the pointer */
+	/* of a container's elements (steps.c): what limits them is so far from the pointer */
 	enum library_limit limit;
 	int64_t limit_offset;
 	uint64_t index, element_bytes;
