@@ -27,7 +27,8 @@
 
 #define HELLO_WAIT_MS 5000
 #define ATTACHES_MAX 5
-#define AGENT_DESCRIPTORS 5 /* how many descriptors an agent needs to serve us */
+#define ATTACHES_BUSY_MAX 60 /* where others only ask (`waymark list`), and go in a moment */
+#define AGENT_DESCRIPTORS 5  /* how many descriptors an agent needs to serve us */
 /* on a busy machine the agent's new thread may have to wait for a CPU */
 #define CONNECT_WAIT_MS 10000
 #define CONNECT_FIRST_MS 500 /* until the agent is loaded again; doubled each time */
@@ -324,10 +325,17 @@ static int check_limits(struct wm_session *session)
 	return err ? session_fail(session, err, "%s", words) : 0;
 }
 
+static int may_pass(int err, int tried)
+{
+	if (err == -WM_E_GONE)
+		return tried < ATTACHES_MAX;
+	return (err == -EAGAIN || err == -WM_E_SESSIONS) && tried < ATTACHES_BUSY_MAX;
+}
+
 /*
  * Attach to a process. An agent whose last session has just ended may close the new connection
  * while it leaves, though its process lives; so does an agent whose program is executing another.
- * Then retry.
+ * One that many others ask has no place just now. Then retry.
  */
 int wm_session_attach(struct wm_session *session, pid_t pid)
 {
@@ -353,7 +361,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	if (err)
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
 	err = attach_once(session, pid);
-	for (int again = 0; err == -WM_E_GONE && again < ATTACHES_MAX; again++) {
+	for (int tried = 0; may_pass(err, tried); tried++) {
 		if (target_read(&target, pid) || target_has_ended(&target))
 			break;
 		session_step(session, 5);
