@@ -426,23 +426,25 @@ static uint64_t pair_number(const struct shown *shown)
 static void put_step(struct shown *shown, const char *step, const char *what,
 		     const struct diff_address *at, int signal)
 {
-	struct trail_view *view = at ? &shown->diff->views[at->side] : NULL;
-	struct image *image = at ? trail_view_image(view, shown->thread->pair.of[at->side]) : NULL;
 	const struct image_place *place = NULL;
 	struct image_line line = { 0 };
+	struct image *image = NULL;
 	char text[512] = "";
 
+	if (at)
+		image = trail_view_image(&shown->diff->views[at->side],
+					 shown->thread->pair.of[at->side]);
 	image = image ? image_in(image, at->table) : NULL;
-	if (image) {
+	if (at && image) {
 		place = image_place(image, at->address);
 		image_line(image, at->address, &line);
+		if (place && place->function)
+			snprintf(text, sizeof(text), "%s+0x%" PRIx64, place->function,
+				 at->address - place->start);
+		else if (place && place->module)
+			snprintf(text, sizeof(text), "%s+0x%" PRIx64, place->module->name,
+				 at->address - place->module->base);
 	}
-	if (place && place->function)
-		snprintf(text, sizeof(text), "%s+0x%" PRIx64, place->function,
-			 at->address - place->start);
-	else if (place && place->module)
-		snprintf(text, sizeof(text), "%s+0x%" PRIx64, place->module->name,
-			 at->address - place->module->base);
 	ROWS_PUT(&shown->rows, step_columns, row_u64(pair_number(shown)), row_text(step),
 		 row_text(what), at ? row_address(at->address) : row_null(), row_words(text),
 		 row_text(place ? place->function : NULL), row_text(place ? place->linkage : NULL),
