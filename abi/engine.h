@@ -375,8 +375,8 @@ struct engine_channel {
 	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
 	uint32_t told;	     /* counts up, by the engine: there is something to take */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
-	uint64_t traces;   /* that were translated: for tests */
-	uint64_t taken_at; /* as in struct engine_boot */
+	uint64_t traces;       /* that were translated: for tests */
+	uint64_t taken_at;     /* as in struct engine_boot */
 	uint32_t taken_count;
 	/*
 	 * by the engine, release: so many are where they were to be led to. A futex that the engine

@@ -268,9 +268,9 @@ static void name_take(struct gather *gather, const struct code_function *functio
 		code_excluded_add(gather, function->address, function->bytes, -WM_E_RESTARTABLE);
 	if (!strcmp(name, "mcount") || !strcmp(name, "fentry__"))
 		sweep_import_add(gather, (struct sweep_import){ .at = function->address,
-								  .name = name,
-								  .looks = true,
-								  .profiles = true });
+								.name = name,
+								.looks = true,
+								.profiles = true });
 	for (size_t i = 0; i < sizeof(walker_names) / sizeof(*walker_names); i++)
 		if (!strcmp(name, walker_names[i]))
 			return_excluded_add(gather, 0, UINT64_MAX, -WM_E_RETURN_LOOKED_AT);
