@@ -431,10 +431,11 @@ static void put_step(struct shown *shown, const char *step, const char *what,
 	struct image *image = NULL;
 	char text[512] = "";
 
-	if (at)
+	if (at) {
 		image = trail_view_image(&shown->diff->views[at->side],
 					 shown->thread->pair.of[at->side]);
-	image = image ? image_in(image, at->table) : NULL;
+		image = image ? image_in(image, at->table) : NULL;
+	}
 	if (at && image) {
 		place = image_place(image, at->address);
 		image_line(image, at->address, &line);

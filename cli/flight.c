@@ -107,8 +107,8 @@ static void tell_way(const struct flight *flight, const char *dir)
 	static struct out out;
 	struct trail_show show = { .options = { .dir = dir,
 						.last = LAST_BRANCHES,
-						.wanted = { (uint32_t)flight->fired.tid,
-							    (uint32_t)flight->fired.pid } },
+						.wanted = { .tid = (uint32_t)flight->fired.tid,
+							    .pid = (uint32_t)flight->fired.pid } },
 				   .out = &out };
 	int status, err;
 
