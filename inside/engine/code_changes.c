@@ -298,10 +298,10 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *))
 	return result;
 }
 
-void code_share(void)
+void code_share(int change)
 {
 	lock_take(&dispatch_lock);
-	pages_share(1);
+	pages_share(change);
 	lock_give(&dispatch_lock);
 }
 

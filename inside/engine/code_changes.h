@@ -11,8 +11,8 @@
  */
 long code_call(struct thread *thread, long (*plain)(const struct thread *));
 
-/* Others write the program's memory from now on, and no guard shows it. */
-void code_share(void);
+/* 1: others write the program's memory from now on, and no guard shows it; -1: one less does. */
+void code_share(int change);
 
 /*
  * `plain` opens a file, or writes to one. A write by /proc/PID/mem bypasses all guards, so all

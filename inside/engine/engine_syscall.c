@@ -395,13 +395,18 @@ static long around(struct thread *thread)
 	return result || gpr[0] == SYS_munmap ? result : -ENOMEM;
 }
 
-/* The kernel writes where its entries say, at any time from now on. */
+/*
+ * The kernel writes where its entries say, at any time from now on. Before the call: a signal that
+ * comes in it does not return here.
+ */
 static long ring(struct thread *thread)
 {
-	long result = ordinary(thread);
+	long result;
 
-	if (!sys_failed(result))
-		code_share();
+	code_share(1);
+	result = ordinary(thread);
+	if (sys_failed(result))
+		code_share(-1);
 	return result;
 }
 
