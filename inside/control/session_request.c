@@ -243,14 +243,15 @@ static int watch(struct session *session, const struct wm_message *message, cons
 	struct control_watch_table table = { .bytes = sizeof(struct watch_table),
 					     .kept_at = (uint64_t)(uintptr_t)take_keep };
 	struct control_watch about;
-	struct ucred peer;
-	pid_t tool = socketdir_peer(session->fd, &peer) ? 0 : peer.pid;
+	struct ucred peer = { 0 };
 	int error, fd;
 
 	memcpy(&about, body, sizeof about);
 	detours_allow();
+	socketdir_peer(session->fd,
+		       &peer); /* who it is; session_add() has asked whether we serve it */
 	error = watch_add(session_lane(session), &about, body + sizeof about,
-			  message->bytes - sizeof about, tool, &fd);
+			  message->bytes - sizeof about, peer.pid, &fd);
 	if (fd < 0)
 		return error;
 	if (message_send(session->fd, CONTROL_WATCH_TABLE, message->serial, &table, sizeof table,
