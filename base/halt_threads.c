@@ -224,6 +224,9 @@ static long look(const struct halt_threads *halt, int32_t tid, int *status)
 	if (info.si_code != CLD_TRAPPED)
 		return syscall_raw(SYS_wait4, tid, (long)status, WNOHANG | __WALL, 0);
 	*status = info.si_status << 8 | 0x7f;
+	if (info.si_status >> 8) /* ptrace's own, with no signal: no other thread is to see it */
+		syscall_raw6(SYS_waitid, P_PID, tid, (long)&info, WSTOPPED | WNOHANG | __WALL, 0,
+			     0);
 	return tid;
 }
 

@@ -19,7 +19,7 @@ struct stop;
  * can't be stopped in time, -WM_E_STOPPED when the process is stopped already, -WM_E_TRACED,
  * -EPERM, -ESRCH, -ENOMEM, -EAGAIN.
  *
- * Meanwhile no thread of the caller's may wait for any child (waitpid(-1)).
+ * Meanwhile no thread of the caller's may wait for any child (waitpid(-1)), nor for this process.
  */
 int stop_threads(pid_t pid, pid_t keep_tid, struct stop **stop);
 
