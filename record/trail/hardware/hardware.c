@@ -888,6 +888,16 @@ static void on_exit_of(struct tracing *hardware, struct hardware_thread *thread,
 	let_go(thread, PTRACE_CONT, 0);
 }
 
+/* Its first stop: nothing of it has run that is to be recorded. */
+static void on_first(struct tracing *hardware, struct hardware_thread *thread,
+		     const struct user_regs_struct *regs, int signal)
+{
+	thread->is_begun = 1;
+	if (!thread_open(hardware, thread))
+		thread_stands(hardware, thread, regs->rip);
+	let_go(thread, PTRACE_CONT, signal);
+}
+
 /* All that was stored is of the old program, whose files are still known. */
 static void on_exec(struct tracing *hardware, struct hardware_thread *thread,
 		    const struct user_regs_struct *regs)
@@ -903,7 +913,7 @@ static void on_exec(struct tracing *hardware, struct hardware_thread *thread,
 	}
 	thread_event(hardware, thread, TRAIL_EXEC, regs->rip, 0, 0);
 	/* another thread that now has the number of the first, whose buffers ended with that */
-	if (!hardware->is_single && (pid_t)former != thread->tid) {
+	if (thread->is_begun && !hardware->is_single && (pid_t)former != thread->tid) {
 		buffers_release(hardware, thread);
 		record(hardware, thread);
 	}
@@ -912,6 +922,10 @@ static void on_exec(struct tracing *hardware, struct hardware_thread *thread,
 	hardware->codes.codes.generation = thread->weave.generation + 1;
 	hardware->is_executing = 0;
 	renew(hardware);
+	if (!thread->is_begun) { /* another thread was quicker than its first stop */
+		on_first(hardware, thread, regs, 0);
+		return;
+	}
 	thread_stands(hardware, thread, regs->rip);
 	let_go(thread, PTRACE_CONT, 0);
 }
@@ -924,16 +938,6 @@ static void on_clone(struct tracing *hardware, struct hardware_thread *thread)
 	ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &tid);
 	thread_add(hardware, (pid_t)tid);
 	let_go(thread, PTRACE_CONT, 0);
-}
-
-/* Its first stop: nothing of it has run that is to be recorded. */
-static void on_first(struct tracing *hardware, struct hardware_thread *thread,
-		     const struct user_regs_struct *regs, int signal)
-{
-	thread->is_begun = 1;
-	if (!thread_open(hardware, thread))
-		thread_stands(hardware, thread, regs->rip);
-	let_go(thread, PTRACE_CONT, signal);
 }
 
 static void on_stop(struct tracing *hardware, struct hardware_thread *thread, int status)
