@@ -68,7 +68,10 @@ int gate_pass(int gate, pid_t pid, int options)
 	while (waitpid(pid, &status, __WALL) == pid && WIFSTOPPED(status)) {
 		if (status >> 16 == PTRACE_EVENT_EXEC)
 			return 0;
-		ptrace(PTRACE_CONT, pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+		if (status >> 16 == PTRACE_EVENT_STOP && WSTOPSIG(status) != SIGTRAP)
+			ptrace(PTRACE_LISTEN, pid, 0, 0); /* until SIGCONT */
+		else
+			ptrace(PTRACE_CONT, pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
 	}
 	if (recv(gate, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
 		err = ECHILD;

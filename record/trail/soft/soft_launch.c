@@ -171,11 +171,6 @@ static int place(struct remote_thread *remote)
 }
 
 /*
- * From its PTRACE_EVENT_EXEC stop on, seized with PTRACE_O_TRACESYSGOOD. 0; -ESRCH: it has ended;
- * -errno. -WM_E_FOREIGN_ARCH: it is no 64-bit program.
- */
-
-/*
  * From the PTRACE_EVENT_EXEC stop on, seized with PTRACE_O_TRACESYSGOOD: from here on the program's
  * thread makes calls for us. If we die, it begins its program by itself. 0; -ESRCH: it has ended;
  * -errno; -WM_E_FOREIGN_ARCH: it is no 64-bit program.
@@ -369,7 +364,9 @@ static int map(struct soft_launch *launch, uint64_t *at, uint64_t bytes, int pro
 	if (!err)
 		return 0;
 	*at = 0;
-	return err == -ESRCH ? err : no_room(launch, err, bytes);
+	/* it ended, or the call could not be made at all */
+	return err == -ESRCH || err == -EINTR || err == -ETIMEDOUT ? err
+								   : no_room(launch, err, bytes);
 }
 
 static int map_segment(struct soft_launch *launch, const struct soft_segment *segment)
