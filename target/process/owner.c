@@ -13,6 +13,8 @@ int owner_become(uid_t uid)
 {
 	was_dumpable = prctl(PR_GET_DUMPABLE) == 1;
 	prctl(PR_GET_PDEATHSIG, &death_signal);
+	if (uid == geteuid())
+		return 0; /* also where setfsuid(2) is refused */
 	setfsuid(uid);
 	/* it reports no failure; asked for an invalid user, it returns the present one */
 	if ((uid_t)setfsuid((uid_t)-1) == uid)
