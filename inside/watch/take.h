@@ -19,7 +19,7 @@
 /*
  * A SIGTRAP came, to a handler at stack pointer `sp`. Returns whether it was one of our watches',
  * live or past; then it is done. Else it is the program's. The caller may have changed to another
- * stack since (spare.h).
+ * stack since (trap.c).
  */
 int take_signal(const siginfo_t *info, ucontext_t *context, uintptr_t sp);
 

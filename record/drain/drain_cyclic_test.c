@@ -67,8 +67,8 @@ Test(drain_cyclic, held_counts_stored_and_overwritten_events)
 #define STEAL_STEPS 9
 
 /*
- * A thread takes slot 0's page of 5 events for slot 1, in the steps of inside/store/pool.c and
- * lane.c, and is stopped after `steps` of them. Returns how many events it wrote.
+ * A thread takes slot 0's page of 5 events for slot 1, in the steps of inside/store/lane.c, and
+ * is stopped after `steps` of them. Returns how many events it wrote.
  */
 static unsigned int steal(struct wm_page *page, int steps)
 {

@@ -384,8 +384,6 @@ static void store_blocks_sweep(struct store_blocks *blocks)
 	blocks->dead_bytes = 0;
 }
 
-/* As many chunks as `bytes` from `memory` hold. */
-
 /* ---- its records ---- */
 
 /*

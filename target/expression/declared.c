@@ -92,7 +92,8 @@ static void declaration_complete(Dwarf_Die *die, const struct code_file *file)
 					 .die = die };
 	struct scope scope = { .level = 0 };
 
-	if (!completion.name || scope_of(die, &scope) || !scope_path(&scope, 1, completion.path))
+	if (!file || !completion.name || scope_of(die, &scope) ||
+	    !scope_path(&scope, 1, completion.path))
 		return;
 	scope_walk_all(file, scope.level > 1, complete, &completion);
 }

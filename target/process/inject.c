@@ -1110,9 +1110,9 @@ static int inject_here(pid_t pid, const char *agent_path, const char *socket_dir
 
 /*
  * The injector: a process of Waymark's that does one injection and reports the outcome to the tool.
- * While a thread is borrowed, Waymark's code is behind some module's text
- *. A tool that is killed at that moment could not restore the
- * bytes there. The injector survives it and does.
+ * While a thread is borrowed, Waymark's code is behind some module's text (remote_thread.h). A tool
+ * that is killed at that moment could not restore the bytes there. The injector survives it and
+ * does.
  */
 #define TOOL 3 /* the pipe to the tool, in the injector */
 

@@ -21,7 +21,7 @@
  * process is the tracer (inject.c). Not covered: a signal that comes between the
  * stop and such a death is handled before an interrupted pause(2) or the like restarts, not as its
  * end; and the few calls that no stop leaves alone (epoll_wait(2) and others of signal(7)) say
- * EINTR when the tool dies in the microseconds between the stop and halt_restart(, 0).
+ * EINTR when the tool dies in the microseconds between the stop and the restart (halt_restart()).
  *
  * No signal is lost: those that come meanwhile stay pending until 5. A system call that was
  * interrupted goes through the kernel's own decision in 6, with them in view, so SA_RESTART, EINTR

@@ -11,11 +11,10 @@
 #define RECORD_TRAIL_SOFT_WIRE_H
 
 #include "record/trail/sink.h"
-#include "record/trail/soft/wire.h"
+#include "trace/trail/addressed.h"
 
 #include <stddef.h>
 #include <stdint.h>
-#include "trace/trail/addressed.h"
 
 #define WIRE_NOTE_MAX 1024
 #define WIRE_SOUGHT_MAX 8u
