@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/index.h"
 
-#include "base/array.h"
-#include "base/slots.h"
 #include "trace/folder.h"
 #include "trace/packed.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,15 +119,16 @@ struct expected {
 	uint64_t kept_end; /* of the packets that a mended index has */
 	struct trace_stream *found;
 	int is_replaced; /* another stream has its name */
+	struct expected *next;
 };
 
 struct check {
 	struct trace_reader *reader;
 	int fd;
-	uint64_t entries;	/* whole ones in the file */
-	struct expected *files; /* in the order of their first packets */
-	size_t file_count, file_room;
-	struct slots slots; /* of the files, by number: a repair may leave few with high ones */
+	uint64_t entries; /* whole ones in the file */
+	/* By number: a tree, for a forged index could choose numbers of one hash. */
+	void *tree;			     /* of tsearch(3) */
+	struct expected *files, **files_end; /* in the order of their first packets */
 	struct index mended;
 	int err; /* what ended it */
 };
@@ -177,27 +177,36 @@ static int each_entry(struct check *check,
 	return 0;
 }
 
+static int by_number(const void *left, const void *right)
+{
+	const struct expected *a = left, *b = right;
+
+	return (a->first.number > b->first.number) - (a->first.number < b->first.number);
+}
+
 /* What the index has of the file of that number; NULL: nothing. */
 static struct expected *file_at(const struct check *check, uint32_t number)
 {
-	uint32_t hash = slots_hash(number), found;
+	const struct expected key = { .first.number = number };
+	struct expected **found = tfind(&key, &check->tree, by_number);
 
-	for (uint64_t at = hash; check->slots.all && slots_next(&check->slots, hash, &at, &found);)
-		if (check->files[found].first.number == number)
-			return &check->files[found];
-	return NULL;
+	return found ? *found : NULL;
 }
 
 static struct expected *file_add(struct check *check, const struct index_packet *packet)
 {
-	if (slots_fit(&check->slots) || array_grow(&check->files, &check->file_room,
-						   check->file_count + 1, sizeof(*check->files))) {
+	struct expected *file = calloc(1, sizeof(*file));
+
+	if (file)
+		file->first = *packet;
+	if (!file || !tsearch(file, &check->tree, by_number)) {
+		free(file);
 		check->err = -ENOMEM;
 		return NULL;
 	}
-	slots_add(&check->slots, slots_hash(packet->number), (uint32_t)check->file_count);
-	check->files[check->file_count] = (struct expected){ .first = *packet };
-	return &check->files[check->file_count++];
+	*check->files_end = file;
+	check->files_end = &file->next;
+	return file;
 }
 
 static void expect(struct check *check, const struct index_packet *packet)
@@ -351,9 +360,7 @@ static void check_all(struct check *check)
 
 	for (uint32_t i = 0; i < reader->file_count; i++)
 		check_stream(check, &reader->streams[i]);
-	for (size_t i = 0; i < check->file_count; i++) {
-		const struct expected *file = &check->files[i];
-
+	for (const struct expected *file = check->files; file; file = file->next) {
 		if (file->found || file->is_replaced)
 			continue;
 		index_file(&file->first, name);
@@ -392,6 +399,7 @@ static int check_make(struct check *check, struct trace_reader *reader)
 	int err;
 
 	*check = (struct check){ .reader = reader, .mended.fd = -1 };
+	check->files_end = &check->files;
 	check->fd = openat(reader->dir, INDEX_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (check->fd < 0)
 		return 0;
@@ -404,13 +412,23 @@ static int check_make(struct check *check, struct trace_reader *reader)
 	return err ? err : check->err;
 }
 
+static void in_list(void *file)
+{
+	(void)file; /* the list frees it */
+}
+
 static void check_release(struct check *check)
 {
 	if (check->fd >= 0)
 		close(check->fd);
 	index_close(&check->mended);
-	free(check->files);
-	free(check->slots.all);
+	tdestroy(check->tree, in_list);
+	while (check->files) {
+		struct expected *next = check->files->next;
+
+		free(check->files);
+		check->files = next;
+	}
 }
 
 int index_check(struct trace_reader *reader)
