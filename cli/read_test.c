@@ -4,9 +4,11 @@
  */
 #include "cli/command_test.h"
 #include "trace/facts.h"
+#include "trace/index.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -198,6 +200,31 @@ Test(report, refuses_what_it_cannot_use)
 	expect("Usage: waymark report");
 	make_trace(0);
 	cr_assert_eq(run("report %s >/dev/full"), 1);
+	sample_folder_remove(dir);
+}
+
+/* As index_end() leaves it: the disk had no room for the last entries. */
+Test(report, trace_without_room_for_its_end_was_not_killed)
+{
+	struct index_head head;
+	char path[128];
+	int fd;
+
+	make_trace(0);
+	snprintf(path, sizeof(path), "%s/%s", dir, INDEX_NAME);
+	fd = open(path, O_RDWR);
+	cr_assert_eq(pread(fd, &head, sizeof(head), 0), sizeof(head));
+	head.is_ended = 0;
+	head.packets--;
+	head.write_error = ENOSPC;
+	cr_assert_eq(pwrite(fd, &head, sizeof(head), 0), sizeof(head));
+	cr_assert_eq(ftruncate(fd,
+			       (off_t)(sizeof(head) + head.packets * sizeof(struct index_packet))),
+		     0);
+	close(fd);
+	run("report %s");
+	expect("not all could be written: No space left on device");
+	expect_not("was killed");
 	sample_folder_remove(dir);
 }
 

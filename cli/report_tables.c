@@ -103,7 +103,7 @@ static const struct row_column trace_columns[] = {
 	{ "discarded", ROW_U64, ROW_COUNT, ROW_DETAIL, "events that were lost" },
 	{ "missing_packets", ROW_U64, ROW_COUNT, ROW_DETAIL, "that should be there" },
 	{ "ended", ROW_BOOL, ROW_PLAIN, ROW_DETAIL,
-	  "false where its recorder was killed; null without an index" },
+	  "false where its recorder was killed or had no room for the end; null without an index" },
 	{ "in_memory", ROW_TEXT, ROW_PLAIN, ROW_DETAIL,
 	  "events or branches that were in memory alone until the recording ended" },
 	{ "write_error", ROW_TEXT, ROW_PLAIN, ROW_DETAIL,
@@ -259,10 +259,10 @@ static void count_rows(struct rows *rows, const struct kernel_sums *sums)
 
 /* ---- what is missing ---- */
 
-/* Its writer has not closed it and is gone. */
+/* Its writer has not closed it and is gone: it was killed. */
 static int is_open(const struct trace_reader *reader)
 {
-	return reader->is_indexed && !reader->is_ended && !reader->live;
+	return reader->is_indexed && !reader->is_ended && !reader->write_error && !reader->live;
 }
 
 /*

@@ -66,10 +66,11 @@ struct trace_reader {
 	uint64_t mapped_bytes; /* of streams, in memory */
 	uint64_t mapped_max;
 	/* by the trace's index, where it has one */
-	int is_indexed, is_ended; /* the writer closed the trace: nothing more was recorded */
-	uint64_t discarded;	  /* events, in all, as the recorder counted */
-	uint64_t length_ns;	  /* of the recording; 0: not known */
-	uint64_t missing_events;  /* of packets that are not here any more */
+	/* is_ended: the writer closed the trace, and had room for the index's last entries */
+	int is_indexed, is_ended;
+	uint64_t discarded;	 /* events, in all, as the recorder counted */
+	uint64_t length_ns;	 /* of the recording; 0: not known */
+	uint64_t missing_events; /* of packets that are not here any more */
 	/* of trails, because the recorder could not write: blocks, and threads without any trail */
 	uint64_t unwritten_blocks;
 	uint32_t unwritten_threads;
