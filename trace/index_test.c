@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -252,10 +253,14 @@ Test(index, trace_without_room_for_its_last_entries_says_so)
 {
 	struct trace_writer *writer = write_trace();
 	struct trace_reader *reader;
+	int fd;
 
 	limit_index(FACT_PACKETS + 2);
 	cr_assert_eq(trace_writer_close(writer), -WM_E_TRACE_FULL);
 	limit_index(RLIM_INFINITY);
+	fd = open(path_of(".index"), O_RDONLY);
+	cr_expect_eq(flock(fd, LOCK_SH | LOCK_NB), 0, "the writer's descriptor is still open");
+	close(fd);
 	expect(EVENTS * PACKETS * STREAMS, 0, NULL, NULL);
 	cr_assert_eq(trace_reader_open(&reader, dir), 0);
 	cr_expect_str_eq(reader_end_words(reader), "the recorder could not write all of the trace");

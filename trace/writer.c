@@ -868,7 +868,7 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 
 int trace_writer_close(struct trace_writer *writer)
 {
-	int err, closed, ended;
+	int err, closed, ended, shut;
 
 	if (!writer)
 		return 0;
@@ -877,8 +877,8 @@ int trace_writer_close(struct trace_writer *writer)
 	err = write_failed(writer, err);
 	closed = write_failed(writer, streams_release(&writer->streams));
 	ended = writer->index.fd < 0 ? 0 : index_end(&writer->index);
-	if (!ended)
-		ended = index_close(&writer->index);
+	shut = index_close(&writer->index);
+	ended = ended ? ended : shut;
 	for (int i = 0; i < writer->process_count; i++) {
 		trace_schema_free(writer->processes[i].schema);
 		free(writer->processes[i].owner.jitdump);
