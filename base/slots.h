@@ -73,6 +73,17 @@ static inline int slots_fit(struct slots *slots)
 	return 0;
 }
 
+/* Put a number in the place of `former`, whose hash this is. */
+static inline void slots_replace(struct slots *slots, uint32_t hash, uint32_t former,
+				 uint32_t number)
+{
+	size_t at = hash;
+
+	while (slots->all[at & (slots->room - 1)] != ((uint64_t)hash << 32 | (former + 1)))
+		at++;
+	slots->all[at & (slots->room - 1)] = (uint64_t)hash << 32 | (number + 1);
+}
+
 /* The next element with that hash. 1, or 0: no more. *at begins as the hash. There is room. */
 static inline int slots_next(const struct slots *slots, uint32_t hash, uint64_t *at,
 			     uint32_t *number)

@@ -37,9 +37,12 @@ static inline void thread_enter(struct thread_record *thread, enum thread_state 
 /* A zombie may wait once more while it exits. Its number is in use again later. */
 #define RESUMED_NS 100000000
 
-/* A thread that is here for the first time; `is_later`: another had its number. */
+/*
+ * A thread that is here for the first time; `former`: the index of the last one that had its
+ * number, and 1; 0: none had.
+ */
 static struct thread_record *thread_new(struct thread_states *states, uint32_t pid, uint32_t tid,
-					uint64_t ns, int is_later)
+					uint64_t ns, uint32_t former)
 {
 	int is_beside_loss = states->lost_events && ns <= states->lost_until_ns;
 	struct thread_record *thread;
@@ -51,7 +54,7 @@ static struct thread_record *thread_new(struct thread_states *states, uint32_t p
 	*thread = (struct thread_record){
 		.pid = pid,
 		.tid = tid,
-		.state = is_later || states->lost_switches ? THREAD_UNKNOWN : THREAD_UNSEEN,
+		.state = former || states->lost_switches ? THREAD_UNKNOWN : THREAD_UNSEEN,
 		.begin_ns = ns,
 		.since_ns = ns,
 		.cpu = -1,
@@ -60,7 +63,11 @@ static struct thread_record *thread_new(struct thread_states *states, uint32_t p
 		.lost_switches = states->lost_switches,
 		.lost_ns = is_beside_loss ? states->before_ns : states->lost_ns,
 	};
-	slots_add(&states->slots, slots_hash(tid), (uint32_t)states->count - 1);
+	if (former)
+		slots_replace(&states->slots, slots_hash(tid), former - 1,
+			      (uint32_t)states->count - 1);
+	else
+		slots_add(&states->slots, slots_hash(tid), (uint32_t)states->count - 1);
 	return thread;
 }
 
@@ -92,13 +99,13 @@ static int is_over(const struct thread_record *thread, const struct thread_event
 /* The index of the last thread with that number, and 1; 0: none. */
 static uint32_t thread_index(const struct thread_states *states, uint32_t tid)
 {
-	uint32_t hash = slots_hash(tid), number, last = 0;
+	uint32_t hash = slots_hash(tid), number;
 
 	for (uint64_t at = hash;
 	     states->slots.all && slots_next(&states->slots, hash, &at, &number);)
-		if (states->threads[number].tid == tid && number >= last)
-			last = number + 1;
-	return last;
+		if (states->threads[number].tid == tid)
+			return number + 1;
+	return 0;
 }
 
 /* The thread that an event is about, made if it is new. NULL: no memory. */
@@ -116,7 +123,7 @@ static struct thread_record *thread_of(struct thread_states *states,
 	}
 	/* how long its last state lasted is not known */
 	thread->state = THREAD_ENDED;
-	return thread_new(states, event->pid, event->tid, event->ns, 1);
+	return thread_new(states, event->pid, event->tid, event->ns, found);
 }
 
 #define CPUS_MAX 8192 /* of others, it isn't known who runs there */

@@ -304,6 +304,23 @@ Test(thread_states, a_thread_that_woke_or_was_woken_is_not_recorded)
 	cr_expect(states_thread(4)->is_recorded);
 }
 
+/* As in a long trace of short processes. It took time with the square of how often it was used. */
+Test(thread_states, a_number_that_is_used_again_and_again_costs_no_more, .timeout = 20)
+{
+	enum { TIMES = 100000 };
+
+	states_begin(0);
+	for (uint32_t i = 1; i <= TIMES; i++) {
+		states_put(&(struct thread_event){
+			.kind = THREAD_ARRIVES, .ns = 100 * i, .pid = i, .tid = 1, .cpu = 0 });
+		states_put(&(struct thread_event){
+			.kind = THREAD_EXITS, .ns = 100 * i + 50, .pid = i, .tid = 1, .cpu = 0 });
+	}
+	thread_states_finish(&states, 100 * TIMES + 60);
+	cr_expect_eq(states.count, TIMES);
+	states_expect(1, 50, 0, 0, 0, 0);
+}
+
 Test(thread_states, sums_at_a_time_include_the_state_then)
 {
 	uint64_t times[THREAD_TIMES];
