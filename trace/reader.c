@@ -16,10 +16,12 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define LOCK_POLL_MS 10
+#define LOCK_WAIT_S 60
 #define PACKET_BYTES_MAX (16u << 20) /* of our writers, some KiB */
 #define WINDOW_BYTES_MAX (256u << 10)
 #define WINDOW_BYTES_MIN (16u << 10)
@@ -524,15 +526,31 @@ static int is_being_written(int dir)
 	return is_locked;
 }
 
-/* Wait for the end of a repair or compression of the folder, but not for that of its writer. */
-static void folder_share(struct trace_reader *reader)
+static time_t seconds_now(void)
 {
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
+}
+
+/*
+ * Wait for the end of a repair or compression of the folder, but not for that of its writer. 0, or
+ * -WM_E_TRACE_IN_USE: it does not end, or another program has locked the folder.
+ */
+static int folder_share(struct trace_reader *reader)
+{
+	time_t end = seconds_now() + LOCK_WAIT_S;
+
 	while (flock(reader->dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK) {
 		reader->live = is_being_written(reader->dir);
 		if (reader->live)
-			return;
+			return 0;
+		if (seconds_now() >= end)
+			return -WM_E_TRACE_IN_USE;
 		poll(NULL, 0, LOCK_POLL_MS);
 	}
+	return 0;
 }
 
 int trace_reader_open(struct trace_reader **reader, const char *dir)
@@ -551,8 +569,9 @@ int trace_reader_open(struct trace_reader **reader, const char *dir)
 		free(opened);
 		return err;
 	}
-	folder_share(opened);
 	err = facts_init(&opened->meta);
+	if (!err)
+		err = folder_share(opened);
 	if (!err)
 		err = list_streams(opened);
 	if (!err)

@@ -96,7 +96,8 @@ struct trace_packet {
 
 /*
  * Open a trace folder. Returns 0, also when it is damaged (see reader->damages); -WM_E_NOT_A_TRACE
- * when it has no facts of this format; -errno. Closed with trace_reader_close(), which allows
+ * when it has no facts of this format; -WM_E_TRACE_IN_USE when its repair or compression lasts more
+ * than a minute, which is waited for; -errno. Closed with trace_reader_close(), which allows
  * NULL.
  */
 int trace_reader_open(struct trace_reader **reader, const char *dir);

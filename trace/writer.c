@@ -402,6 +402,22 @@ static void uuid_make(uint8_t uuid[16])
 	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
 }
 
+/*
+ * Lock the index, by which a reader knows that more is to come. Without that lock it would take the
+ * folder's for that of a repair, and wait: where the file system has none for the index, give up
+ * the folder's too.
+ */
+static void index_lock(struct trace_writer *writer)
+{
+	int err;
+
+	do
+		err = flock(writer->index.fd, LOCK_EX);
+	while (err && errno == EINTR);
+	if (err)
+		flock(writer->dir, LOCK_UN);
+}
+
 /* Make the files that a trace has from the start. */
 static int files_make(struct trace_writer *writer)
 {
@@ -411,7 +427,7 @@ static int files_make(struct trace_writer *writer)
 		err = index_make(&writer->index, writer->dir, INDEX_NAME, writer->uuid);
 	if (err)
 		return err;
-	(void)flock(writer->index.fd, LOCK_EX); /* pairs with is_being_written() of the reader */
+	index_lock(writer);
 	writer->fact_head = (struct wm_packet){ .magic = PACKET_MAGIC,
 						.stream_id = FACTS_STREAM,
 						.begin_ticks = fact_now(writer),

@@ -55,12 +55,14 @@ struct wm_trace_options {
 
 /*
  * Open a trace folder. `options` may be NULL. *trace is released with wm_trace_close(); it is NULL
- * after an error. Of a trace that is still being recorded you read what was written until now. 0,
- * also if the trace is damaged: wm_trace_next() reports that. Or:
+ * after an error. Of a trace that is still being recorded you read what was written until now. It
+ * waits, a minute at most, while another program repairs or compresses the folder. 0, also if the
+ * trace is damaged: wm_trace_next() reports that. Or:
  *
  *	-EINVAL			an option is wrong
  *	-E2BIG			it has options that this version does not know
  *	-WM_E_NOT_A_TRACE	the folder has no facts that this version can read
+ *	-WM_E_TRACE_IN_USE	another program has had the folder locked for that minute
  *	-ENOENT, -EACCES, -EMFILE, ...	the folder or a file in it can't be opened
  *	-ENOMEM
  */

@@ -226,7 +226,8 @@ int wm_trail_launch(struct wm_trail **trail, char *const argv[],
  * A trail that was recorded into a trace's folder. It has status, records and cursors; it can be
  * neither cleared nor read by wm_trail_read(). Where the trace is damaged, what could be read is
  * there, and wm_trail_detail() says what could not. 0; *trail is NULL after an error:
- * -WM_E_NOT_A_TRACE, -WM_E_NOT_RECORDED, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, or that of open(2).
+ * -WM_E_NOT_A_TRACE, -WM_E_NOT_RECORDED, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, that of open(2), or
+ * -WM_E_TRACE_IN_USE, as of wm_trace_open().
  */
 int wm_trail_open_dir(struct wm_trail **trail, const char *dir);
 
