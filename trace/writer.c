@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -41,7 +42,7 @@
 #define FACTS_PACKET_BYTES (64u << 10) /* one is written when it is as large */
 #define FACTS_UNWRITTEN_MAX (8u << 20) /* what waits for room on the disk */
 
-/* ---- stream files. There may be many thousands; TRACE_FILES_OPEN_MAX at most are open. ---- */
+/* ---- stream files. There may be many thousands; few are open. ---- */
 
 struct stream_file {
 	struct index_packet next; /* its offset is the next packet's; the file keeps its name */
@@ -57,7 +58,7 @@ struct streams {
 	uint32_t count;
 	struct slots slots; /* of all, by stream and instance */
 	struct stream_file *open[TRACE_FILES_OPEN_MAX];
-	uint32_t open_count;
+	uint32_t open_count, open_max;
 	uint64_t closed; /* files, so far */
 	int close_error; /* the first error of any close */
 };
@@ -84,7 +85,7 @@ static int file_open(struct streams *streams, struct stream_file *file)
 	if (file->fd >= 0)
 		return 0;
 	index_file(&file->next, name);
-	if (streams->open_count == TRACE_FILES_OPEN_MAX)
+	if (streams->open_count == streams->open_max)
 		close_one(streams);
 	for (;;) {
 		int err;
@@ -104,6 +105,17 @@ static int file_open(struct streams *streams, struct stream_file *file)
 	file->is_made = 1;
 	streams->open[streams->open_count++] = file;
 	return 0;
+}
+
+static uint32_t files_open_max(void)
+{
+	struct rlimit limit = { 0 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (limit.rlim_cur / 8 < TRACE_FILES_OPEN_MIN)
+		return TRACE_FILES_OPEN_MIN;
+	return limit.rlim_cur / 8 < TRACE_FILES_OPEN_MAX ? (uint32_t)(limit.rlim_cur / 8)
+							 : TRACE_FILES_OPEN_MAX;
 }
 
 /* Find the packet's stream, or make it. */
@@ -453,7 +465,9 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 		free(made);
 		return err;
 	}
-	made->streams = (struct streams){ .dir = made->dir, .index = &made->index };
+	made->streams = (struct streams){ .dir = made->dir,
+					  .index = &made->index,
+					  .open_max = files_open_max() };
 	uuid_make(made->uuid);
 	made->clocks[CLOCK_OF_FACTS] = (struct trace_clock){ .used = 1, .ticks_hz = 1000000000 };
 	made->changed = made->is_head_changed = 1;

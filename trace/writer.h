@@ -27,7 +27,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRACE_FILES_OPEN_MAX 256 /* stream files that a writer has open at once */
+/*
+ * Stream files that a writer has open at once: an eighth of the descriptors that it may have when
+ * it is made, between these bounds.
+ */
+#define TRACE_FILES_OPEN_MIN 16
+#define TRACE_FILES_OPEN_MAX 256
 
 struct trace_writer;
 

@@ -17,7 +17,9 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define SPARE 64 /* for whatever else this process opens */
+#define SPARE 48       /* for whatever else this process opens, beside a trace's streams */
+#define STREAMS_MIN 16 /* of these an eighth of the limit is open (trace/writer.h) */
+#define STREAMS_MAX 256
 
 /*
  * Where the program's addresses end: 47 bits, or 56 where it asked for them. The kernel takes no
@@ -70,11 +72,13 @@ int perf_descriptors_raise(void)
 
 int perf_descriptors_need(size_t count, struct detail detail)
 {
-	rlim_t want = descriptors_used() + count + SPARE;
+	rlim_t want = descriptors_used() + count + SPARE, streams;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return -errno;
+	streams = limit.rlim_max / 8 < STREAMS_MAX ? limit.rlim_max / 8 : STREAMS_MAX;
+	want += streams > STREAMS_MIN ? streams : STREAMS_MIN;
 	if (want > limit.rlim_max)
 		return detail_set(
 			detail, -WM_E_NO_DESCRIPTORS,
