@@ -520,8 +520,8 @@ static int list_events(struct rows *rows, const char *glob)
 	if (listing.left_out)
 		rows_note(rows, "not here: %zu events; a GLOB of their names shows why",
 			  listing.left_out);
-	if (err) /* output_rows_end() names it */
-		return CLI_FAILED;
+	if (err) /* of the output: output_rows_end() judges it */
+		return CLI_FINE;
 	return listing.count ? CLI_FINE : complain(-WM_E_COUNT_EVENT, "%s", glob);
 }
 
