@@ -203,6 +203,16 @@ Test(report, refuses_what_it_cannot_use)
 	sample_folder_remove(dir);
 }
 
+Test(report, stops_where_nobody_reads)
+{
+	make_trace(0);
+	/* as where the shell has SIGPIPE ignored; the reader is gone before the report begins */
+	run_on(dir, "trap '' PIPE; { while echo; do :; done 2>/dev/null;",
+	       "report --repair %s; echo status $? >&2; } | :");
+	expect("status 0\n");
+	sample_folder_remove(dir);
+}
+
 /* As index_end() leaves it: the disk had no room for the last entries. */
 Test(report, trace_without_room_for_its_end_was_not_killed)
 {

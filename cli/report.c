@@ -210,9 +210,8 @@ int cmd_report(int argc, char **argv)
 
 		if (streams < 0)
 			return complain(streams, "%s", options.dir);
-		if (options.format == ROWS_TEXT)
-			printf("Repaired     %d streams\n", streams);
-		fflush(stdout);
+		if (options.format == ROWS_TEXT) /* what fails here fails again below */
+			dprintf(STDOUT_FILENO, "Repaired     %d streams\n", streams);
 	}
 	status = report_make(&report, &options);
 	report_release(&report);
