@@ -364,7 +364,7 @@ static ROW_TABLE(counting_table, "counting", "A run of waymark stat, or an inter
 /* A time, in ns. */
 static struct row_value row_seconds(double seconds)
 {
-	return row_u64((uint64_t)(seconds * 1e9));
+	return row_u64((uint64_t)(seconds * 1e9 + 0.5));
 }
 
 static void put_counting(const struct stat_result *result, struct rows *rows, double at_s)
