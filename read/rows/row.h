@@ -50,6 +50,13 @@ struct row_table {
 	unsigned int count;
 };
 
+/* A linker that collects garbage keeps it too. */
+#if __has_attribute(retain)
+#define ROW_KEPT used, retain
+#else
+#define ROW_KEPT used
+#endif
+
 /*
  * The definition of a table `variable`, of an array of columns. The section row_tables has pointers
  * to all: `waymark help --tables` prints them.
@@ -58,7 +65,7 @@ struct row_table {
 	const struct row_table variable = { name, meaning, columns,                                \
 					    sizeof(columns) / sizeof((columns)[0]) };              \
 	static const struct row_table *const variable##_listed                                     \
-		__attribute__((section("row_tables"), used)) = &variable
+		__attribute__((section("row_tables"), ROW_KEPT)) = &variable
 
 /* A value in a row. Text is borrowed until the next row. */
 struct row_value {
