@@ -15,16 +15,15 @@
 #include <string.h>
 #include <waymark/error.h>
 
-static int is_affected(const struct source *source, const struct source_change *change,
-		       const struct spec_list *specs)
+/* Which sources take part: also while the change is undone, when a removed spec is in no list. */
+static void find_affected(struct source_change *change, const struct spec_list *specs)
 {
-	for (size_t i = 0; i < change->gone_count; i++)
-		if (source->owns(&change->gone[i]))
-			return 1;
-	for (size_t i = change->first; i < specs->count; i++)
-		if (source->owns(&specs->all[i]))
-			return 1;
-	return 0;
+	for (size_t s = 0; s < SOURCES; s++) {
+		for (size_t i = 0; i < change->gone_count; i++)
+			change->is_affected[s] |= sources[s]->owns(&change->gone[i]);
+		for (size_t i = change->first; i < specs->count; i++)
+			change->is_affected[s] |= sources[s]->owns(&specs->all[i]);
+	}
 }
 
 /*
@@ -52,7 +51,7 @@ static int has_agents(const struct wm_session *session, const struct source_chan
 static int check_sources(struct wm_session *session, const struct source_change *change)
 {
 	for (size_t i = 0; i < SOURCES; i++)
-		if (!sources[i]->change && is_affected(sources[i], change, session->specs))
+		if (!sources[i]->change && change->is_affected[i])
 			return session_fail(session, -WM_E_SPEC_FIXED, "a trail");
 	for (size_t i = change->first; i < session->specs->count; i++)
 		if (source_of(&session->specs->all[i])->has_agent && !has_agents(session, change))
@@ -97,13 +96,13 @@ static void put_back(struct spec_list *list, struct source_change *change)
 }
 
 /* Arm by the list as it is now. */
-static int change_sources(struct wm_session *session, struct source_change *change)
+static int change_sources(struct wm_session *session, const struct source_change *change)
 {
 	int err = 0;
 
-	FOR_SOURCES(source, change)
-		if (!err && is_affected(source, change, session->specs))
-			err = source->change(session, change);
+	for (size_t i = 0; i < SOURCES && !err; i++)
+		if (change->is_affected[i])
+			err = sources[i]->change(session, change);
 	/* its module may come */
 	return err ? err
 		   : session_fail_unmatched(session, change->first,
@@ -132,7 +131,10 @@ static int keep(struct wm_session *session, const struct source_change *change, 
 	return err;
 }
 
-/* was_armed: the trace is to have it, too, since hits may be missing in that time. */
+/*
+ * was_armed: each source arms again, also after another's error; the trace is to have it, too,
+ * since hits may be missing in that time.
+ */
 static void undo(struct wm_session *session, struct source_change *change, int was_armed,
 		 const char *const *remove, size_t remove_count)
 {
@@ -142,7 +144,9 @@ static void undo(struct wm_session *session, struct source_change *change, int w
 	memcpy(detail, session->detail, sizeof(detail));
 	put_back(session->specs, change);
 	if (was_armed) {
-		change_sources(session, change);
+		for (size_t i = 0; i < SOURCES; i++)
+			if (change->is_affected[i])
+				sources[i]->change(session, change);
 		keep(session, change, begin_ns, remove, remove_count);
 	}
 	memcpy(session->detail, detail, sizeof(detail));
@@ -174,6 +178,7 @@ int wm_session_change(struct wm_session *session, const char *const *add, size_t
 	err = take_out(session, &change, remove, remove_count);
 	if (!err)
 		err = put_in(session, add, add_count);
+	find_affected(&change, session->specs);
 	if (!err)
 		err = check_sources(session, &change);
 	if (err) {

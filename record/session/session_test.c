@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -150,6 +151,27 @@ Test(session, failed_change_leaves_the_specs_as_before)
 	cr_expect_str_eq(session->specs->all[0].glob, "net:*");
 	wm_session_close(session);
 	sample_agent_release(&agent);
+}
+
+Test(session, failed_removal_arms_again_what_was_disarmed)
+{
+	struct sample_agent deaf = { .way = SAMPLE_DEAF }, agent = { .way = SAMPLE_GOOD };
+	struct wm_session *session = open_with(NULL, "marker:net:*");
+	const char *removed = "marker:net:*";
+
+	agent.is_armed = mmap(NULL, sizeof(*agent.is_armed), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	cr_assert_neq(agent.is_armed, MAP_FAILED);
+	sample_agent_start(&deaf);
+	cr_assert_eq(wm_session_attach(session, deaf.pid), 0);
+	arm(session, &agent); /* the last one to come is the first to be disarmed */
+	*agent.is_armed = -1;
+	cr_expect_eq(wm_session_change(session, NULL, 0, &removed, 1), -WM_E_AGENT_SILENT);
+	cr_expect_eq(*agent.is_armed, 1);
+	sample_agent_release(&deaf);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+	munmap(agent.is_armed, sizeof(*agent.is_armed));
 }
 
 Test(session, call_in_callback_returns_edeadlk_except_status)

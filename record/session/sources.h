@@ -22,10 +22,13 @@ struct spec;
 struct wm_session;
 struct wm_session_status;
 
+#define SOURCES 5
+
 struct source_change {
 	struct spec *gone; /* not in the list any more */
 	size_t gone_count;
-	size_t first; /* new in the list from here on */
+	size_t first;		  /* new in the list from here on */
+	int is_affected[SOURCES]; /* has a spec that comes or goes */
 };
 
 struct source {
@@ -94,7 +97,8 @@ struct source {
 	/* ---- its specs change ---- */
 	/*
 	 * Arm what the list has now, and wait for it. An error leaves the rest undone: then the
-	 * list is put back and this is called again. NULL: its specs can't be changed.
+	 * list is put back and this is called again, also of sources without an error. NULL: its
+	 * specs can't be changed.
 	 */
 	int (*change)(struct wm_session *session, const struct source_change *change);
 
@@ -106,7 +110,6 @@ struct source {
 	void (*release)(struct wm_session *session);
 };
 
-#define SOURCES 5
 extern const struct source kernel_source, marker_source, probe_source, watch_source, trail_source;
 extern const struct source *const sources[SOURCES];
 

@@ -253,6 +253,8 @@ static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_
 	for (; count--; globs += strlen(globs) + 1)
 		matches |= !strcmp(globs, "*:*") || !strcmp(globs, "net:*") ||
 			   !strcmp(globs, SAMPLE_EVENT);
+	if (agent->as->is_armed)
+		*agent->as->is_armed = 1;
 	if (agent->as->way == SAMPLE_DEAF_ARM)
 		usleep(SAMPLE_DEAF_MS * 1000);
 	if (agent->as->way == SAMPLE_FLOODS)
@@ -326,6 +328,13 @@ static void obey(struct agent *agent, unsigned char *packet)
 	case CONTROL_ARM:
 		arm(agent, head->serial, (const char *)body + sizeof(struct control_rules),
 		    ((const struct control_rules *)body)->count);
+		break;
+	case CONTROL_DISARM:
+		if (agent->as->is_armed)
+			*agent->as->is_armed = 0;
+		if (agent->as->way == SAMPLE_DEAF)
+			usleep(SAMPLE_DEAF_MS * 1000);
+		done(agent, head->serial, 0);
 		break;
 	case CONTROL_LIST:
 		list(agent, head->serial);

@@ -17,7 +17,7 @@ enum sample_way {
 	SAMPLE_OTHER_VERSION,
 	SAMPLE_NO_STORE,      /* refuses the buffer */
 	SAMPLE_UNSEALED,      /* passes a store that it could shrink */
-	SAMPLE_DEAF,	      /* answers QUIET after SAMPLE_DEAF_MS */
+	SAMPLE_DEAF,	      /* answers QUIET and DISARM after SAMPLE_DEAF_MS */
 	SAMPLE_DEAF_ARM,      /* answers ARM after SAMPLE_DEAF_MS */
 	SAMPLE_PARENT,	      /* answers QUIET after SAMPLE_PARENT_MS, and has a child until then */
 	SAMPLE_SLOW,	      /* answers QUIET after SAMPLE_SLOW_MS */
@@ -53,6 +53,7 @@ struct sample_agent {
 	unsigned int events;	 /* to write at ARM: full pages, and the rest in an open one */
 	unsigned int losses;	 /* to count as discarded after them */
 	unsigned int undeclared; /* with SAMPLE_BREAKS: to write before that, under an unknown id */
+	int *is_armed;		 /* shared memory: 1 after ARM, 0 after DISARM; NULL: not noted */
 	pid_t pid;
 };
 
