@@ -20,7 +20,7 @@
 
 #define CLONE_NS 5000000	       /* between two looks at threads that may be in clone(2) */
 #define CLONE_RAN_NS UINT64_C(1000000) /* longer than that takes of a CPU */
-#define CLONE_LOOKS 60		       /* then the process is stopped, or opened again */
+#define CLONE_LOOKS 60		       /* then the process is stopped, if it can be */
 /* To open all threads of processes that can't be stopped; each try waits longer than the last. */
 #define TRIES_MAX 80
 #define TRIES_LATE_MAX 8 /* others are stopped meanwhile, and it may be doubtful */
@@ -108,8 +108,8 @@ int extent_threads_are(pid_t pid, const pid_t *tids, int count)
 /*
  * Whether a thread may be inside clone(2) that was there at the last look: then the new thread is
  * not listed yet. One that runs, or waits for a CPU, is past it when it has run for long enough;
- * ran_ns[]: how long each had run, UINT64_MAX: it was elsewhere. is_first: fill that in. Of one
- * that sleeps in the kernel no event says more.
+ * ran_ns[]: how long each had run, UINT64_MAX: it was elsewhere, or the kernel counts no times.
+ * is_first: fill that in. Of one that sleeps in the kernel, or has no times, no event says more.
  */
 static int may_clone(pid_t pid, const pid_t *tids, int count, uint64_t *ran_ns, int is_first)
 {
@@ -118,22 +118,28 @@ static int may_clone(pid_t pid, const pid_t *tids, int count, uint64_t *ran_ns, 
 	for (int i = 0; i < count; i++) {
 		char state = target_thread_state(pid, tids[i]);
 		struct target_times times = { 0 };
-		int is_ready = state == 'R' && tids[i] != gettid() &&
-			       !target_thread_times(pid, tids[i], &times);
+		int is_ready = state == 'R' && tids[i] != gettid();
+		/* 0: it never ran, or delay accounting is off */
+		int is_timed = is_ready && !target_thread_times(pid, tids[i], &times) &&
+			       times.ran_ns;
 
 		if (is_first)
-			ran_ns[i] = is_ready ? times.ran_ns : UINT64_MAX;
+			ran_ns[i] = is_timed ? times.ran_ns : UINT64_MAX;
 		may |= is_first ? is_ready || state == 'D'
-				: is_ready && ran_ns[i] != UINT64_MAX &&
+				: is_timed && ran_ns[i] != UINT64_MAX &&
 					  times.ran_ns < ran_ns[i] + CLONE_RAN_NS;
 	}
 	return may;
 }
 
-/* The same list, and no thread may be about to add to it. */
-static int are_all(pid_t pid, const pid_t *tids, int count)
+/*
+ * The same list, and no thread may be about to add to it. A thread that gets no CPU may be for
+ * long: then the process is stopped, and where it can't be, the same list is enough.
+ */
+static int are_all(const struct extent *extent, pid_t pid, const pid_t *tids, int count)
 {
 	uint64_t *ran_ns = calloc((size_t)count + 1, sizeof(*ran_ns));
+	int can_stop = extent->stop != EXTENT_STOP_NEVER && !extent->stops;
 	int are = ran_ns && extent_threads_are(pid, tids, count), may = 1;
 
 	if (are && may_clone(pid, tids, count, ran_ns, 1)) {
@@ -141,7 +147,7 @@ static int are_all(pid_t pid, const pid_t *tids, int count)
 			nanosleep(&(struct timespec){ .tv_nsec = CLONE_NS }, NULL);
 			may = may_clone(pid, tids, count, ran_ns, 0);
 		}
-		are = !may && extent_threads_are(pid, tids, count);
+		are = !(may && can_stop) && extent_threads_are(pid, tids, count);
 	}
 	free(ran_ns);
 	return are;
@@ -160,7 +166,7 @@ static int open_process(struct extent *extent, pid_t pid, int is_stopped, int *h
 	for (int i = 0; i < count && !err; i++)
 		err = open_thread(extent, tids[i], detail);
 	if (!err && !is_stopped)
-		*has_changed |= !are_all(pid, tids, count);
+		*has_changed |= !are_all(extent, pid, tids, count);
 	free(tids);
 	if (err == -ESRCH)
 		return detail_set(detail, -WM_E_GONE, "process %d", (int)pid);
