@@ -76,3 +76,19 @@ Test(session_watch, watch_is_lost_with_cause_of_agents_end)
 			session->watched->all[0].lost == -WM_E_PROTOCOL));
 	wm_session_close(session);
 }
+
+Test(session_watch, watch_is_lost_with_cause_if_session_stops_then)
+{
+	struct wm_session *session;
+	struct process *process;
+
+	cr_assert_eq(start_watching(SAMPLE_BREAKS, &session), 0);
+	process = session->processes;
+	cr_assert_eq(kill(agent.pid, SIGUSR1), 0);
+	cr_assert(AWAIT(messages_pump(session, process) >= 0 && process->is_dropped));
+	/* no step comes between */
+	cr_expect_eq(wm_session_stop(session), 0);
+	cr_assert_eq(session->watched->count, 1);
+	cr_expect_eq(session->watched->all[0].lost, -WM_E_PROTOCOL);
+	wm_session_close(session);
+}

@@ -229,7 +229,7 @@ int later_attend(struct wm_session *session, struct process *process)
 	int err = 0;
 
 	if (process->is_dropped && process->state == PROCESS_HUNG_UP)
-		watching_lost(session, process, process->is_dropped);
+		watching_end(session, process);
 	if (session->watched->is_arming || session->watched->is_attending ||
 	    process->state >= PROCESS_HUNG_UP || process->is_pumped)
 		return 0;

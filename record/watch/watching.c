@@ -406,7 +406,7 @@ static void end_all(struct wm_session *session, struct process *process, int why
 
 void watching_end(struct wm_session *session, struct process *process)
 {
-	end_all(session, process, 0);
+	end_all(session, process, process->is_dropped);
 }
 
 void watching_lost(struct wm_session *session, struct process *process, int why)

@@ -46,7 +46,8 @@ void watching_lost(struct wm_session *session, struct process *process, int why)
 int watching_module_gone(struct wm_session *session, struct process *process, uint64_t base);
 
 /*
- * End all watches of a process, also if it is gone, and add their counts to the session's results.
+ * End all watches of a process, also if it is gone, and add their counts to the session's results;
+ * of a process that was dropped, with the error.
  */
 void watching_end(struct wm_session *session, struct process *process);
 
