@@ -273,8 +273,6 @@ static int catalog_fill(struct catalog *catalog, const struct options *options)
 			snprintf(words, sizeof(words), "process %d", options->of.pids.all[i]);
 		if (err)
 			status = complain(err, "%s", words);
-		else
-			hits_ask(catalog, options->of.pids.all[i]); /* or they stay unknown */
 	}
 	for (size_t i = 0; i < options->of.files.count; i++) {
 		size_t before = catalog->count;
@@ -286,6 +284,8 @@ static int catalog_fill(struct catalog *catalog, const struct options *options)
 			status = complain(err, "%s", options->of.files.all[i]);
 	}
 	catalog_sort(catalog);
+	for (size_t i = 0; i < options->of.pids.count; i++)
+		hits_ask(catalog, options->of.pids.all[i]); /* or they stay unknown */
 	return status;
 }
 

@@ -293,8 +293,6 @@ void catalog_sort(struct catalog *catalog)
 		marker = &all[kept - 1];
 		if (name_order(&all[group], marker))
 			group = kept - 1;
-		if (memcmp(marker->types, all[i].types, sizeof(all->types)))
-			marker->hits = CATALOG_HITS_UNKNOWN; /* it has those of one list of types */
 		if (memcmp(all[group].types, all[i].types, sizeof(all->types)))
 			marker->types_differ = all[group].types_differ = 1;
 		marker->counts[site->state]++;

@@ -16,13 +16,18 @@
 #define WAIT_NS 1000000000u
 #define NAME_BYTES 512
 
-/* What is asked for: the process's markers in the catalog, by name. */
+/* The process's markers in the catalog, which are found by name and fields. */
 struct wanted {
 	struct catalog *catalog;
 	struct slots slots;
 };
 
 _Static_assert(CATALOG_HITS_UNKNOWN == CONTROL_HITS_UNKNOWN, "taken over as it is");
+
+static uint32_t hash_of(const char *name, const char *fields)
+{
+	return slots_hash((uint64_t)slots_hash_text(name) << 32 | slots_hash_text(fields));
+}
 
 /* The agent reports a marker for each list of types, and again for each module that has it. */
 static int marker_take(const struct wanted *wanted, const struct link_message *message)
@@ -43,11 +48,11 @@ static int marker_take(const struct wanted *wanted, const struct link_message *m
 	}
 	if (!fields || spec_name_of(text, name, sizeof(name)))
 		return 0;
-	hash = slots_hash_text(name);
+	hash = hash_of(name, fields);
 	for (uint64_t at = hash; slots_next(&wanted->slots, hash, &at, &number);) {
 		struct catalog_marker *there = &wanted->catalog->markers[number];
 
-		if (there->kind == text[0] && !strcmp(there->name, name) &&
+		if (there->kind == text[0] && !there->types_differ && !strcmp(there->name, name) &&
 		    !strcmp(there->fields, fields) &&
 		    !memcmp(there->types, marker.types, sizeof(marker.types)))
 			there->hits = marker.hits;
@@ -108,11 +113,13 @@ void hits_ask(struct catalog *catalog, pid_t pid)
 	int err = target_read(&target, pid);
 
 	for (size_t i = 0; !err && i < catalog->count; i++) {
-		if (catalog->markers[i].pid != target.pid)
+		const struct catalog_marker *marker = &catalog->markers[i];
+
+		if (marker->pid != target.pid)
 			continue;
 		err = slots_fit(&wanted.slots);
 		if (!err)
-			slots_add(&wanted.slots, slots_hash_text(catalog->markers[i].name),
+			slots_add(&wanted.slots, hash_of(marker->name, marker->fields),
 				  (uint32_t)i);
 	}
 	if (!err && wanted.slots.count && !reach_agent(&target, &link)) {
