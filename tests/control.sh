@@ -290,6 +290,29 @@ if [ "$(id -u)" = 0 ]; then
 	PY
 fi
 
+# a child that began before the recording is not recorded, and its own children are not either
+if [ "$(id -u)" = 0 ]; then
+	sh -c '(until [ -e fork ]; do sleep 0.01; done
+		(while sleep 0.01; do :; done) &
+		echo $! >grandchild && wait) &
+		echo $! >child
+		while sleep 0.01; do :; done' &
+	program=$! && started+=("$program")
+	await [ -s child ]
+	"$waymark" record -o strangers -p "$program" -e switch >strangers.words 2>&1 &
+	recorder=$! && started+=("$recorder" "$(cat child)")
+	await [ -S strangers/.control ] || fail "strangers: no recorder listens: $(cat strangers.words)"
+	control 0 strangers list # it is answered once all is armed
+	touch fork
+	await [ -s grandchild ]
+	started+=("$(cat grandchild)")
+	control 0 strangers add fault
+	comes strangers switch:depart
+	end strangers
+	"$waymark" dump --event switch:depart strangers 2>/dev/null | grep "sh-$(cat grandchild) " &&
+		fail "a child of a process that is not recorded is recorded"
+fi
+
 # ---- a recorder that is killed ----
 
 begin killed -e marker:changed:first

@@ -62,13 +62,19 @@ static uint64_t start_ticks(void)
 
 /* ---- over what ---- */
 
-/* A process may have two entries: one with an agent, and one from outside or for its trail. */
-static void pid_add(struct kernel *kernel, pid_t pid)
+static int is_in_scope(const struct kernel *kernel, pid_t pid)
 {
 	for (size_t i = 0; i < kernel->pid_count; i++)
 		if (kernel->pids[i] == pid)
-			return;
-	kernel->pids[kernel->pid_count++] = pid;
+			return 1;
+	return 0;
+}
+
+/* A process may have two entries: one with an agent, and one from outside or for its trail. */
+static void pid_add(struct kernel *kernel, pid_t pid)
+{
+	if (!is_in_scope(kernel, pid))
+		kernel->pids[kernel->pid_count++] = pid;
 }
 
 /* Whether we may have events on it; *began: as target_start_time(). */
@@ -85,7 +91,8 @@ static int is_open_to_us(pid_t pid, uint64_t *began)
 /*
  * Children had the events of those before by inheritance, and need no agent: so they are asked.
  * Where there were no events for a while, a number may be another process's by now, and others have
- * come since. Room for the known ones is there already. 0 or -ENOMEM.
+ * come since: of a parent that is recorded, which is found before them. Room for the known ones is
+ * there already. 0 or -errno.
  */
 static int children_add(const struct wm_session *session, struct kernel *kernel)
 {
@@ -107,10 +114,13 @@ static int children_add(const struct wm_session *session, struct kernel *kernel)
 			 : NULL;
 	kernel->pids = pids ? pids : kernel->pids;
 	for (int i = 0; i < count && pids; i++)
-		if (is_open_to_us(found[i], &began) && began >= first)
+		if (is_open_to_us(found[i], &began) && began >= first &&
+		    is_in_scope(kernel, target_parent(found[i])))
 			pid_add(kernel, found[i]);
 	free(found);
-	return count > 0 && !pids ? -ENOMEM : 0;
+	if (count < 0)
+		return count;
+	return count && !pids ? -ENOMEM : 0;
 }
 
 /* *claimants: so many of the pids are the session's own, and the others inherited their events. */
@@ -118,14 +128,14 @@ static int scope_find(struct wm_session *session, struct kernel *kernel, size_t 
 {
 	const struct wm_session_options *options = &session->options;
 	size_t count = 0;
+	int err = 0;
 
 	kernel->cgroup_fd = -1;
 	kernel->is_of_cpus = options->cpus != NULL;
 	if (kernel->is_of_cpus) {
-		int err = strcmp(options->cpus, "all")
-				  ? cpus_parse(options->cpus, &kernel->cpus, &kernel->cpu_count)
-				  : 0;
-
+		err = strcmp(options->cpus, "all")
+			      ? cpus_parse(options->cpus, &kernel->cpus, &kernel->cpu_count)
+			      : 0;
 		if (err)
 			return session_fail(session, err, "CPUs %s", options->cpus);
 		if (options->cgroup)
@@ -149,9 +159,10 @@ static int scope_find(struct wm_session *session, struct kernel *kernel, size_t 
 	for (const struct live_process *p = session->live->processes; p; p = p->next)
 		pid_add(kernel, p->pid);
 	*claimants = kernel->pid_count;
-	if (kernel->is_changed && options->follow != WM_FOLLOW_NONE &&
-	    children_add(session, kernel))
-		return -ENOMEM;
+	if (kernel->is_changed && options->follow != WM_FOLLOW_NONE)
+		err = children_add(session, kernel);
+	if (err)
+		return session_fail(session, err, "the processes' children");
 	return kernel->pid_count
 		       ? 0
 		       : session_fail(session, -WM_E_GONE, "no process is left to record");
@@ -868,14 +879,6 @@ static int open_all(struct wm_session *session)
 }
 
 /* ---- a process that enters while the session runs ---- */
-
-static int is_in_scope(const struct kernel *kernel, pid_t pid)
-{
-	for (size_t i = 0; i < kernel->pid_count; i++)
-		if (kernel->pids[i] == pid)
-			return 1;
-	return 0;
-}
 
 /*
  * Whether the process that started it had the events already: then it has them, too. The sampler
