@@ -268,7 +268,7 @@ int wm_session_wait(struct wm_session *session, int timeout_ms)
 	alive = session_awaited(session);
 	session->is_end_told = got < 0 || !alive;
 	session_pollable_update(session);
-	if (got < 0 && !session->is_explained)
+	if (got < 0 && got != session->explained)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
 	return got < 0 ? got : alive;
 }

@@ -69,8 +69,8 @@ struct wm_session {
 
 	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
 	char *dir;
-	int trace_error;  /* the first failure to write the trace; nothing is written after it */
-	int is_explained; /* the detail has words about it */
+	int trace_error; /* the first failure to write the trace; nothing is written after it */
+	int explained;	 /* an error that the detail has words about; 0: none */
 
 	struct number_list numbers; /* of event names; its processes' schemas share them */
 	struct ticks_point began;   /* the base of all times */

@@ -191,7 +191,7 @@ int wm_session_stop(struct wm_session *session)
 								  sizeof(session->detail) });
 	if (session->writer) {
 		err = close_trace(session);
-		if (err && !session->is_explained)
+		if (err && err != session->explained)
 			session_fail(session, err, "%s", session->dir);
 		first = err ? err : first;
 	}

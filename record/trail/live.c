@@ -681,7 +681,8 @@ static int broke_off(const struct live_process *process, int error)
 {
 	const char *detail = process->tracer.detail;
 
-	process->session->is_explained |= detail[0] && !process->session->trace_error;
+	if (detail[0] && !process->session->trace_error)
+		process->session->explained = error;
 	return session_fail(process->session, error, "pid %d%s%s", (int)process->pid,
 			    detail[0] ? ": " : "", detail);
 }
