@@ -108,10 +108,10 @@ print(len(rows) >= 5, all(a["at_ns"] < b["at_ns"] for a, b in zip(rows, rows[1:]
 # The kernel says these in us: the ns are not cut short.
 for _ in 1 2 3 4 5 6 7 8; do
 	stat 0 -j -o json -e page-faults true
-	cat json >>times
+	cat json >>times.json
 done
-expect "ns of whole us" "$(grep -o '"\(user\|system\)_ns":[0-9]*' times | grep -vc '\(:0\|000\)$')" 0
-expect "times" "$(grep -o '"\(user\|system\)_ns":[0-9]*' times | grep -c .)" 16
+expect "ns of whole us" "$(grep -o '"\(user\|system\)_ns":[0-9]*' times.json | grep -vc '\(:0\|000\)$')" 0
+expect "times" "$(grep -o '"\(user\|system\)_ns":[0-9]*' times.json | grep -c .)" 16
 
 # ---- processes and threads ----
 
