@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
+#include "cli/output.h"
 #include "cli/pulse.h"
 #include "cli/trail_view.h"
 #include "trace/writer.h"
@@ -105,9 +106,7 @@ static int read_options(struct report_options *options, int argc, char **argv)
 static int report_show(const struct report *report, const struct report_options *options)
 {
 	const struct samples_options *wanted = &options->samples.samples;
-	static struct out out;
-	struct rows rows;
-	int err;
+	struct rows *rows;
 
 	if (options->is_of_samples && !report->samples.samples.sum_count)
 		return complain(-WM_E_NOT_RECORDED, "samples%s: %s",
@@ -115,14 +114,12 @@ static int report_show(const struct report *report, const struct report_options 
 					? " of that event, process or thread"
 					: "",
 				options->dir);
-	out_init(&out, STDOUT_FILENO);
-	rows_begin(&rows, &out, options->format);
+	rows = output_rows(options->format);
 	if (options->is_of_samples)
-		report_samples_print(&report->samples, &rows);
+		report_samples_print(&report->samples, rows);
 	else
-		report_print(report, &rows);
-	err = rows_end(&rows);
-	return err ? complain(err, "standard output") : CLI_FINE;
+		report_print(report, rows);
+	return output_rows_end(CLI_FINE);
 }
 
 /* One pass for what is in the order of time: threads, hits, samples. */

@@ -334,15 +334,15 @@ Test(index, hole_is_not_read, .timeout = 20)
 	sample_folder_remove(dir);
 }
 
-#define FORGED 200000u
+#define FORGED 300000u
 
 /* Whether a file number meets others of its kind in a table by slots_hash(). */
 static int is_crowded(uint32_t number)
 {
-	return (slots_hash(number) & 0x3ffff) < 1024;
+	return (slots_hash(number) & 0xfffff) < 4096;
 }
 
-/* Each of 200,000 streams that are missing costs as much as its entry, whatever its number. */
+/* Each of 300,000 streams that are missing costs as much as its entry, whatever its number. */
 Test(index, forged_numbers_cost_no_more, .timeout = 20)
 {
 	static struct index_packet entries[FORGED];
