@@ -83,7 +83,7 @@ if [ -w /dev/full ]; then
 		fi
 	done
 fi
-for words in "help --tables" claims "list --events" "list --json --events *:*" "stat -j true" "stat -I 10ms -j sleep 0.1"; do
+for words in "help --tables" claims "list --events" "stat -j true" "stat -I 10ms -j sleep 0.1"; do
 	# shellcheck disable=SC2086 # words
 	said=$({ (trap '' PIPE; "$waymark" $words; echo "status $?" >&2) | :; } 2>&1)
 	if [ "$said" != "status 0" ]; then
