@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 13
+#define CONTROL_VERSION 14
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -116,6 +116,11 @@ enum control_type {
 	CONTROL_UNWATCH = 45, /* struct control_unwatch */
 	/* struct control_cost, then as ARM: what the markers armed from here on record besides */
 	CONTROL_COST = 46,
+	/*
+	 * struct control_predicates, then struct predicate (abi/predicate.h), then one glob: of the
+	 * markers armed from here on, which hits are recorded
+	 */
+	CONTROL_PREDICATES = 47,
 };
 
 struct wm_message {
@@ -279,6 +284,7 @@ struct control_open {
 	uint32_t clock;
 	uint32_t tool_pid; /* abi/page.h; 0: children of fork don't write to this store */
 	uint32_t reserved;
+	uint64_t tsc_hz; /* for the durations of calls */
 };
 
 struct control_rules {
@@ -301,6 +307,15 @@ struct control_cost {
 	uint32_t reserved;
 };
 
+/*
+ * One spec of markers; none: it wants all hits. A tool with a predicate in any spec sends this for
+ * every spec of markers, before ARM.
+ */
+struct control_predicates {
+	uint32_t count; /* PREDICATES_MAX at most */
+	uint32_t reserved;
+};
+
 _Static_assert(sizeof(struct wm_message) == 16, "fixed");
 _Static_assert(sizeof(struct control_hello) == 32, "fixed");
 _Static_assert(sizeof(struct control_unrecorded) == 8, "fixed");
@@ -315,7 +330,8 @@ _Static_assert(sizeof(struct control_commit) == 16, "fixed");
 _Static_assert(sizeof(struct control_adopt) == 24, "fixed");
 _Static_assert(sizeof(struct control_wait) == 8, "fixed");
 _Static_assert(sizeof(struct control_foreign) == 24, "fixed");
-_Static_assert(sizeof(struct control_open) == 32, "fixed");
+_Static_assert(sizeof(struct control_open) == 40, "fixed");
 _Static_assert(sizeof(struct control_cost) == 16, "fixed");
+_Static_assert(sizeof(struct control_predicates) == 8, "fixed");
 
 #endif

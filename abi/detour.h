@@ -158,6 +158,14 @@ struct detour_fixup {
 #define DETOUR_ELSE 256		 /* another choice for the event of the record before it */
 #define DETOUR_SAFE 512		 /* not in the form "first" */
 #define DETOUR_RETURN_PARTS 1024 /* what is returned are parts of registers: return_at[] */
+/*
+ * One event, at the return. Its fields, types[1], are those of the entry, types[0], then the
+ * return's, then the ns since the entry, as WM_TYPE_U64. The entry's strings are kept from then, up
+ * to DETOUR_KEPT_TEXTS of them, cut at DETOUR_KEPT_TEXT_BYTES.
+ */
+#define DETOUR_ONCE 2048
+#define DETOUR_KEPT_TEXTS 4
+#define DETOUR_KEPT_TEXT_BYTES 255
 #define DETOUR_RETURN_BYTES 32
 
 /*
@@ -175,9 +183,7 @@ struct control_detour {
 	uint16_t stack_bytes;
 	uint8_t insn_bytes; /* filler included that nothing ever runs */
 	uint8_t kept_bytes; /* behind the instruction, that stay and may end the distance */
-	uint16_t flags;
-	uint8_t starts; /* bit i: an instruction begins at the kept byte i */
-	uint8_t reserved;
+	uint32_t flags;
 	uint32_t guard_bytes; /* of a guarded function, from the point on */
 	uint64_t address;     /* of the instruction that the jump replaces */
 	uint64_t point;	      /* the probed address itself, there or before it */
@@ -187,6 +193,9 @@ struct control_detour {
 	uint8_t types[2][16];
 	/* where each of the return's fields begins in %rax, %rdx, %xmm0, %xmm1, of 8 bytes each */
 	uint8_t return_at[16];
+	uint8_t starts;	    /* bit i: an instruction begins at the kept byte i */
+	uint8_t predicates; /* how many struct predicate follow the texts */
+	uint8_t reserved[6];
 };
 
 /*
@@ -202,6 +211,6 @@ struct control_place {
 
 _Static_assert(sizeof(struct detour_head) == 32, "a multiple of DETOUR_ALIGN");
 _Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
-_Static_assert(sizeof(struct control_detour) == 120, "fixed");
+_Static_assert(sizeof(struct control_detour) == 128, "fixed");
 
 #endif

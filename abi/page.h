@@ -124,6 +124,8 @@ struct wm_store {
 	 */
 	uint32_t unreached;
 	int32_t unreached_error;
+	/* hits left out: a string that their predicates ask for can't be read (abi/predicate.h) */
+	uint64_t unreadable;
 
 	/* Written outside. */
 	uint64_t drained_ns

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fieldname.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,16 +10,27 @@ struct span {
 	const char *start, *end;
 };
 
+/* As <ctype.h> has them in the C locale; the agent has no locale of its own. */
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_space(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 static bool is_word(char c)
 {
-	return isalnum((unsigned char)c) || c == '_';
+	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
 static struct span span_trim(struct span span)
 {
-	while (span.start < span.end && isspace((unsigned char)*span.start))
+	while (span.start < span.end && is_space(*span.start))
 		span.start++;
-	while (span.end > span.start && isspace((unsigned char)span.end[-1]))
+	while (span.end > span.start && is_space(span.end[-1]))
 		span.end--;
 	return span;
 }
@@ -60,7 +70,7 @@ static bool macro_first(struct span argument, const char *macro, struct span *fi
 	if ((size_t)(argument.end - argument.start) < bytes + 2 ||
 	    memcmp(argument.start, macro, bytes) || argument.end[-1] != ')')
 		return false;
-	while (at < argument.end && isspace((unsigned char)*at))
+	while (at < argument.end && is_space(*at))
 		at++;
 	if (*at != '(')
 		return false;
@@ -83,7 +93,7 @@ static void name_clean(char name[FIELDNAME_BYTES], struct span span)
 	bool bare = is_identifier(span);
 	size_t bytes = 0;
 
-	if (span.start < span.end && isdigit((unsigned char)*span.start))
+	if (span.start < span.end && is_digit(*span.start))
 		name[bytes++] = '_';
 	for (const char *at = span.start; at < span.end && bytes < FIELDNAME_BYTES - 1; at++) {
 		if (is_word(*at) && (bare || *at != '_' || bytes))
@@ -94,7 +104,7 @@ static void name_clean(char name[FIELDNAME_BYTES], struct span span)
 	while (!bare && bytes && name[bytes - 1] == '_')
 		bytes--;
 	name[bytes] = '\0';
-	if (isdigit((unsigned char)name[0])) {
+	if (is_digit(name[0])) {
 		memmove(name + 1, name, bytes < FIELDNAME_BYTES - 1 ? bytes + 1 : bytes);
 		name[0] = '_';
 		name[FIELDNAME_BYTES - 1] = '\0';

@@ -3,7 +3,9 @@
 #include "inside/control/agent_session.h"
 
 #include "abi/control.h"
+#include "abi/predicate.h"
 #include "base/kernel.h"
+#include "base/predicate.h"
 #include "base/socketdir.h"
 #include "inside/control/detours.h"
 #include "inside/control/message.h"
@@ -12,9 +14,11 @@
 #include "inside/control/wait.h"
 #include "inside/detour/detour.h"
 #include "inside/detour/hook.h"
+#include "inside/detour/return.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/cost_counters.h"
 #include "inside/marker/marker.h"
+#include "inside/marker/predicates.h"
 #include "inside/marker/rule.h"
 #include "inside/runtime/lock.h"
 #include "inside/store/event_store.h"
@@ -58,6 +62,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 	if (!error) {
 		registry_lane_open(session_lane(session));
 		detour_lane_open(session_lane(session));
+		return_rate_set(request.tsc_hz);
 		session->state = SESSION_OPEN;
 		session->is_quiet = 0;
 		if (path_bytes)
@@ -131,6 +136,37 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 		error = -EACCES;
 	else if (!error)
 		cost_counters_extend();
+	lock_release(&agent_lock);
+	return error;
+}
+
+static int serve_predicates(struct session *session, const struct wm_message *message,
+			    const char *body)
+{
+	struct predicate predicates[PREDICATES_MAX];
+	struct control_predicates head;
+	size_t bytes;
+	int error;
+
+	if (message->bytes < sizeof head)
+		return -WM_E_PROTOCOL;
+	memcpy(&head, body, sizeof head);
+	bytes = sizeof head + head.count * sizeof predicates[0];
+	if (head.count > PREDICATES_MAX || message->bytes < bytes ||
+	    message_check_strings(body + bytes, message->bytes - bytes, 1))
+		return -WM_E_PROTOCOL;
+	memcpy(predicates, body + sizeof head, head.count * sizeof predicates[0]);
+	for (uint32_t i = 0; i < head.count; i++)
+		if (!predicate_is_sound(&predicates[i]))
+			return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = rule_check(body + bytes);
+	if (!error)
+		error = lock_take(&agent_lock, SESSION_LOCK_MS);
+	if (error)
+		return error;
+	error = predicates_add(session_lane(session), body + bytes, predicates, head.count);
 	lock_release(&agent_lock);
 	return error;
 }
@@ -322,6 +358,8 @@ int request_serve(struct session *session, const struct wm_message *message, str
 		return serve_rules(session, message, body, change);
 	case CONTROL_COST:
 		return serve_cost(session, message, body);
+	case CONTROL_PREDICATES:
+		return serve_predicates(session, message, body);
 	case CONTROL_PLACE:
 	case CONTROL_COMMIT:
 		return serve_detours(session, message, body, change);

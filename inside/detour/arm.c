@@ -64,7 +64,7 @@ static int report_events(unsigned int lane)
 
 static int publish_event(struct detour *detour, int i)
 {
-	if (!detour_has_event(detour, i))
+	if (!detour_has_plan(detour, i))
 		return 0;
 	detour->events[i].lanes = detour->lanes;
 	return planning_publish(&detour->events[i]);

@@ -6,11 +6,13 @@
  */
 #include "inside/detour/detour.h"
 
+#include "base/predicate.h"
 #include "base/sorted.h"
 #include "inside/detour/hook.h"
 #include "inside/detour/memory.h"
 #include "inside/detour/return.h"
 #include "inside/marker/hit.h"
+#include "inside/marker/predicates.h"
 #include "inside/runtime/heap.h"
 #include "inside/store/thread_writer.h"
 
@@ -33,7 +35,7 @@ static int has_string(const uint8_t types[16])
 
 /* Where the parts of a record lie in it. */
 struct record_layout {
-	size_t code, fixups, texts, end;
+	size_t code, fixups, texts, predicates, end;
 	const char *text[2];
 	size_t text_bytes[2];
 };
@@ -80,7 +82,16 @@ static int lay_out(const struct control_detour *record, size_t bytes, struct rec
 			return -WM_E_PROTOCOL;
 		layout->end += layout->text_bytes[i];
 	}
-	return round_up8(layout->end) == bytes ? 0 : -WM_E_PROTOCOL;
+	layout->predicates = round_up8(layout->end);
+	layout->end = layout->predicates + record->predicates * sizeof(struct predicate);
+	return layout->end == bytes ? 0 : -WM_E_PROTOCOL;
+}
+
+static unsigned int types_count(const uint8_t types[16])
+{
+	const uint8_t *end = memchr(types, 0, 16);
+
+	return end ? (unsigned int)(end - types) : 16;
 }
 
 static int check_types(const uint8_t types[16])
@@ -97,6 +108,23 @@ static int check_types(const uint8_t types[16])
 		if (types[i])
 			return -WM_E_PROTOCOL;
 	}
+	return 0;
+}
+
+/* Of DETOUR_ONCE: the fields of its one event. */
+static int check_once(const struct control_detour *record)
+{
+	unsigned int count = types_count(record->types[0]), all = types_count(record->types[1]);
+	unsigned int texts = 0;
+
+	if (!(record->flags & DETOUR_ONCE))
+		return 0;
+	for (unsigned int i = 0; i < count; i++)
+		texts += record->types[0][i] == WM_TYPE_STR;
+	if (!(record->flags & DETOUR_RETURN) || record->flags & DETOUR_SECRETIVE || all <= count ||
+	    memcmp(record->types[0], record->types[1], count) != 0 ||
+	    record->types[1][all - 1] != WM_TYPE_U64 || texts > DETOUR_KEPT_TEXTS)
+		return -WM_E_PROTOCOL;
 	return 0;
 }
 
@@ -119,9 +147,10 @@ static int check_head(const struct control_detour *record)
 	if (record->bytes % 8 || record->code_bytes < DETOUR_JUMP_BYTES ||
 	    record->code_bytes > DETOUR_CODE_MAX || record->fixup_count > DETOUR_FIXUPS_MAX ||
 	    !record->insn_bytes || record->insn_bytes > DETOUR_INSN_MAX ||
-	    record->kept_bytes > DETOUR_KEPT_MAX ||
+	    record->kept_bytes > DETOUR_KEPT_MAX || record->predicates > PREDICATES_MAX ||
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
-			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE | DETOUR_RETURN_PARTS))
+			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE | DETOUR_RETURN_PARTS |
+			      DETOUR_ONCE))
 		return -WM_E_PROTOCOL;
 	if (guard & (guard - 1) || (guard && record->flags & (DETOUR_RETURN | DETOUR_SECRETIVE)))
 		return -WM_E_PROTOCOL;
@@ -129,7 +158,7 @@ static int check_head(const struct control_detour *record)
 		return -WM_E_PROTOCOL;
 	if (record->flags & DETOUR_SECRETIVE && !(record->flags & DETOUR_RETURN))
 		return -WM_E_PROTOCOL;
-	if (check_types(record->types[0]) || check_types(record->types[1]))
+	if (check_types(record->types[0]) || check_types(record->types[1]) || check_once(record))
 		return -WM_E_PROTOCOL;
 	return check_returns(record);
 }
@@ -158,6 +187,17 @@ static int check_parts(const struct control_detour *record, const struct detour_
 	return 0;
 }
 
+static int check_predicates(const struct control_detour *record, const struct record_layout *layout)
+{
+	const struct predicate *predicates = (const void *)((const char *)record +
+							    layout->predicates);
+
+	for (unsigned int i = 0; i < record->predicates; i++)
+		if (!predicate_is_sound(&predicates[i]))
+			return -WM_E_PROTOCOL;
+	return 0;
+}
+
 /* The record may take `bytes`, and says itself how many it takes. 0 or -WM_E_PROTOCOL. */
 static int record_check(const struct control_detour *record, size_t bytes,
 			struct record_layout *layout)
@@ -170,7 +210,7 @@ static int record_check(const struct control_detour *record, size_t bytes,
 	if (!error)
 		error = check_parts(record, (const struct detour_fixup *)((const char *)record +
 									  layout->fixups));
-	return error;
+	return error ? error : check_predicates(record, layout);
 }
 
 /* ---- modules' segments ---- */
@@ -501,10 +541,18 @@ static void set_event(struct detour *detour, int which, const struct record_layo
 	event->kind = site->kind;
 	event->sites = site;
 	event->site_count = 1;
+	event->fields = strrchr(site->text, '\n') + 1; /* text_length() has counted its lines */
 	event->is_careful = 1;
 	event->is_call = (record->flags & DETOUR_RETURN) != 0;
 	event->number = COUNTERS_MAX + 1; /* a marker's count is worth more than one of thousands */
 	memset(event->ids, 0xff, sizeof event->ids); /* EVENT_ID_NONE */
+	event->keeps = !which && record->flags & DETOUR_ONCE;
+	event->is_once = which && record->flags & DETOUR_ONCE;
+	if (which && !event->is_once)
+		return;
+	event->predicates = (const void *)((const char *)record + layout->predicates);
+	event->predicate_count = record->predicates;
+	event->predicate_first = (uint8_t)(which ? types_count(record->types[0]) : 0);
 }
 
 static int any_strings;
@@ -521,6 +569,21 @@ static void detour_free(struct detour *detour)
 	if (detour->record)
 		heap_free(detour->record, detour->record->bytes);
 	heap_free(detour, sizeof *detour);
+}
+
+/* Whether its events have what its predicates ask for. */
+static int check_bound(const struct detour *detour)
+{
+	static struct plan_test tests[PLAN_TESTS_MAX];
+	int count = predicates_bind(&detour->events[0], 0, tests);
+
+	if (count >= 0)
+		count = predicates_bind(&detour->events[1], 0, tests);
+	if (count >= 0 && detour->record->flags & DETOUR_ONCE && !return_kept)
+		return_kept = heap_alloc(RETURN_UNITS * sizeof *return_kept);
+	if (count >= 0 && detour->record->flags & DETOUR_ONCE && !return_kept)
+		return -ENOMEM;
+	return count < 0 ? count : 0;
 }
 
 /* With `head`, one more of its chain; else with a jump of its own in a form. */
@@ -551,6 +614,11 @@ static int make(const struct text *text, const struct control_detour *record,
 	set_event(detour, 0, layout);
 	if (record->flags & DETOUR_RETURN)
 		set_event(detour, 1, layout);
+	error = check_bound(detour);
+	if (error) {
+		detour_free(detour);
+		return error;
+	}
 	error = head ? make_code(text, detour, NULL) : make_jump(text, detour, form);
 	if (error) {
 		detour_free(detour);

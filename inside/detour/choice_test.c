@@ -51,7 +51,7 @@ static const struct trial_wish first[CHOICES] = {
 	  .name = "first" },
 };
 
-static int place(const struct trial_wish wishes[CHOICES], uint16_t flags)
+static int place(const struct trial_wish wishes[CHOICES], uint32_t flags)
 {
 	union trial_record records[CHOICES];
 

@@ -164,11 +164,17 @@ static inline int detour_is_guard(const struct detour *detour)
 /* The event at the point is wanted unless the return alone is. */
 static inline int detour_has_event(const struct detour *detour, int which)
 {
-	uint16_t flags = detour->record->flags;
+	uint32_t flags = detour->record->flags;
 
 	if (detour_is_guard(detour))
 		return 0;
-	return which ? (flags & DETOUR_RETURN) != 0 : !(flags & DETOUR_SECRETIVE);
+	return which ? (flags & DETOUR_RETURN) != 0 : !(flags & (DETOUR_SECRETIVE | DETOUR_ONCE));
+}
+
+/* So does one whose entry is kept for it. */
+static inline int detour_has_plan(const struct detour *detour, int which)
+{
+	return detour_has_event(detour, which) || (!which && detour->record->flags & DETOUR_ONCE);
 }
 
 #define CHAIN_REACH_MAX (INT32_MAX - 2 * DETOUR_CODE_MAX)

@@ -53,6 +53,8 @@ static struct unit {
 	uint32_t is_left; /* perhaps: see return_look_for_left() */
 } units[RETURN_UNITS];
 
+struct kept *return_kept;
+static uint64_t ns_scale;   /* ns per tick of the TSC, in units of 2^-32 */
 static uint64_t pool;	    /* tag and first unit */
 static uint32_t fresh = 1;  /* units from here on were never used */
 static uint32_t is_stopped; /* return_stop() was called */
@@ -329,12 +331,44 @@ IN_PLACE static uint64_t begun_of(const struct writer *writer, const struct deto
 	return PLAN_BEGUN_ALL;
 }
 
+/* Some session has the begin, or lost it; else each has rejected it. */
+#define BEGUN_ANY (UINT64_C(0xff) << PLAN_LOST_SHIFT | UINT64_C(0xff))
+/* No lane has it: all that are there have lost the begin. */
+#define BEGUN_LOST (UINT64_C(0xff) << PLAN_LOST_SHIFT | UINT64_C(0xffffff00))
+#define KEPT_SPAN_BYTES 512u /* from an entry's payload up to its return address, at most */
+
+/*
+ * Move what the entry kept to the unit. Returns `begun`; BEGUN_LOST if a signal handler came in
+ * between, and the kept is that of its own call.
+ */
+IN_PLACE static uint64_t kept_take(struct writer *writer, uint32_t unit, uintptr_t slot,
+				   uint64_t begun)
+{
+	const volatile struct kept *from = &writer->kept;
+	uint32_t fills = from->fills;
+	uintptr_t at = from->at;
+	struct kept *to = &return_kept[unit];
+
+	if (begun == PLAN_BEGUN_ALL || !at || slot - at >= KEPT_SPAN_BYTES)
+		return BEGUN_LOST;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	for (unsigned int i = 0; i < sizeof *to / sizeof(uint64_t); i++)
+		((uint64_t *)(void *)to)[i] = ((const uint64_t *)(const void *)&writer->kept)[i];
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	return from->fills == fills ? begun : BEGUN_LOST;
+}
+
+static inline int is_once(const struct detour *detour)
+{
+	return unlikely(detour->record->flags & DETOUR_ONCE);
+}
+
 /*
  * A tail call: the function returns to the stub of the one that jumped to it. One stub serves both,
  * so that there are never two frames without size on each other.
  */
 IN_PLACE static uintptr_t chain(struct writer *writer, const struct detour *detour, uintptr_t stub,
-				uintptr_t address)
+				uintptr_t address, uint64_t begun)
 {
 	uint32_t first = (uint32_t)((stub - (uintptr_t)return_stubs) / STUB_BYTES), unit;
 
@@ -346,18 +380,21 @@ IN_PLACE static uintptr_t chain(struct writer *writer, const struct detour *deto
 	/* it returns before those that called it: between the first and what is chained to it */
 	units[unit].detour = units[first].detour;
 	return_cells[unit].begun = return_cells[first].begun;
+	if (is_once(units[first].detour))
+		return_kept[unit] = return_kept[first];
 	units[unit].chain = units[first].chain;
 	units[unit].owner = writer->tid;
 	__atomic_store_n(&units[unit].address, CHAINED, __ATOMIC_RELAXED);
 	units[first].detour = detour;
-	return_cells[first].begun = begun_of(writer, detour);
+	return_cells[first].begun = is_once(detour) ? kept_take(writer, first, address, begun)
+						    : begun;
 	__atomic_store_n(&units[first].chain, unit, __ATOMIC_RELEASE);
 	return (uintptr_t)return_go_plain;
 }
 
 /* Returns how the function is gone into; 0: not diverted. */
 IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *detour,
-				 uintptr_t *slot)
+				 uintptr_t *slot, uint64_t begun)
 {
 	uintptr_t address = (uintptr_t)slot, original = *slot;
 	uint32_t unit;
@@ -365,7 +402,7 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 	if (stopped())
 		return 0;
 	if (unlikely(is_stub(original)))
-		return chain(writer, detour, original, address);
+		return chain(writer, detour, original, address, begun);
 	unit = take_over(writer, address);
 	if (likely(!unit))
 		unit = take(writer);
@@ -375,7 +412,8 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 	units[unit].chain = 0;
 	units[unit].owner = writer->tid;
 	return_cells[unit].original = original;
-	return_cells[unit].begun = begun_of(writer, detour);
+	return_cells[unit].begun = is_once(detour) ? kept_take(writer, unit, address, begun)
+						   : begun;
 	*place_of(writer, address) = (uint16_t)unit;
 	__atomic_store_n(&units[unit].address, address, __ATOMIC_RELAXED);
 	/* all is there before anybody can return to it, or unwind through it */
@@ -392,7 +430,9 @@ IN_PLACE uintptr_t return_put(uintptr_t *slot, uintptr_t sp)
 {
 	struct writer *writer = find_writer(sp);
 
-	return writer && divert(writer, &frame_detour, slot) ? *(volatile uintptr_t *)slot : 0;
+	return writer && divert(writer, &frame_detour, slot, PLAN_BEGUN_ALL)
+		       ? *(volatile uintptr_t *)slot
+		       : 0;
 }
 
 uintptr_t return_original(uintptr_t address)
@@ -428,12 +468,15 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 		   __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
 		uintptr_t way = 0;
 
+		uint64_t begun;
+
 		writer = find_writer(sp);
-		if (likely(writer))
-			way = divert(writer, detour, slot);
+		begun = writer ? begun_of(writer, detour) : PLAN_BEGUN_ALL;
+		if (likely(writer && begun & BEGUN_ANY))
+			way = divert(writer, detour, slot, begun);
 		if (likely(way))
 			go = way;
-		else
+		else if (begun & BEGUN_ANY)
 			hit_discard(marker, sp);
 	}
 	((volatile uintptr_t *)slot)[-1] = site + DETOUR_GO_BYTES;
@@ -463,6 +506,50 @@ hit_parts(struct writer *writer, const struct detour *detour, uint64_t rax, uint
 }
 
 /*
+ * The one event of a call: the entry's fields, the return's, the duration. The unit stays taken
+ * until it is written, for its texts.
+ */
+IN_PLACE static void KEEPS_REGISTERS __attribute__((noinline))
+hit_once(struct writer *writer, const struct detour *detour, const struct kept *entry, uint64_t rax,
+	 uint64_t rdx, uint64_t xmm0, uintptr_t sp, uint64_t begun)
+{
+	const struct control_detour *record = detour->record;
+	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 }, payload[17];
+	uint64_t ticks = clock_ticks(STORE_CLOCK_TSC) - entry->ticks;
+	uint64_t ns = (uint64_t)((unsigned __int128)ticks * ns_scale >> 32);
+	const unsigned char *from = (const unsigned char *)entry->payload;
+	unsigned char *to = (unsigned char *)payload;
+	unsigned int i = 0, texts = 0;
+
+	/* nothing here has a vector register */
+	__asm__("movq %%xmm1, %0" : "=r"(words[3]));
+	for (; i < 16 && record->types[0][i]; i++) {
+		unsigned int bytes = field_payload_bytes[record->types[0][i]];
+		uint64_t word;
+
+		for (unsigned int n = 0; n < bytes; n++)
+			to[n] = from[n];
+		if (record->types[0][i] == WM_TYPE_STR) {
+			__builtin_memcpy(&word, from, sizeof word);
+			if (word > KEPT_UNREADABLE)
+				word = (uintptr_t)entry->texts[texts];
+			texts++;
+			__builtin_memcpy(to, &word, sizeof word);
+		}
+		to += bytes;
+		from += bytes;
+	}
+	for (; i < 15 && record->types[1][i + 1]; i++) {
+		const unsigned char *at = (const unsigned char *)words + record->return_at[i];
+
+		for (unsigned int n = field_payload_bytes[record->types[1][i]]; n; n--)
+			*to++ = *at++;
+	}
+	__builtin_memcpy(to, &ns, sizeof ns);
+	hit_ended(writer, &detour->events[1].hit, payload, sp, begun);
+}
+
+/*
  * Called by return_common, which has put the return address back already. A unit that is chained to
  * another returns after it, with the same result.
  */
@@ -485,6 +572,14 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		uint64_t begun = return_cells[at].begun;
 		uint32_t next = units[at].chain;
 
+		if (is_once(detour)) {
+			if (!reentrancy_guard_covers(sp))
+				hit_once(writer, detour, &return_kept[at], rax, (uint64_t)rdx, xmm0,
+					 sp, begun);
+			give(writer, at);
+			at = next;
+			continue;
+		}
 		give(writer, at);
 		if (unlikely(detour == &frame_detour))
 			frame_returned(slot);
@@ -530,6 +625,11 @@ void return_stop(void)
 void return_limit(uint32_t limit)
 {
 	unit_limit = limit;
+}
+
+void return_rate_set(uint64_t tsc_hz)
+{
+	ns_scale = tsc_hz ? (UINT64_C(1000000000) << 32) / tsc_hz : 0;
 }
 
 int return_check(void)

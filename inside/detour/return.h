@@ -26,6 +26,7 @@
 
 #include <stdint.h>
 
+struct kept;
 struct writer;
 
 #define RETURN_UNITS 32768u /* one in 256 of them is no stub */
@@ -53,6 +54,15 @@ uint64_t return_entry(void);
  * from then on the free units of a thread that ends go to the pool. Control side.
  */
 int return_check(void);
+
+/*
+ * The entries of DETOUR_ONCE by unit, RETURN_UNITS of them. Made before the first such
+ * detour is armed, and never freed.
+ */
+extern struct kept *return_kept __attribute__((visibility("hidden")));
+
+/* The rate of the TSC, for durations. Control side. */
+void return_rate_set(uint64_t tsc_hz);
 
 /* A library is there that copies stacks away and back. Control side. */
 void return_stop(void);

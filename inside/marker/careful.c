@@ -4,6 +4,7 @@
 #include "abi/page.h"
 #include "base/syscall.h"
 #include "inside/runtime/seccomp_yield.h"
+#include "inside/store/thread_writer.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -48,6 +49,25 @@ static long read_some(int32_t pid, unsigned char *to, uintptr_t from, size_t byt
 		got = syscall_raw6(SYS_process_vm_readv, syscall_raw(SYS_gettid, 0, 0, 0, 0),
 				   (long)&local, 1, (long)remote, count, 0);
 	return got;
+}
+
+long careful_read_some(void *to, uintptr_t from, size_t bytes)
+{
+	int32_t pid = reader_pid();
+
+	return pid ? read_some(pid, to, from, bytes) : 0;
+}
+
+uint64_t careful_keep(unsigned char *to, uint32_t bytes, uint64_t from)
+{
+	long got = from ? careful_read_some(to, (uintptr_t)from, bytes) : 0;
+
+	if (!from)
+		return KEPT_NULL;
+	for (long i = 0; i < got; i++)
+		if (!to[i])
+			return from;
+	return got == (long)bytes ? from : KEPT_UNREADABLE;
 }
 
 int careful_read(void *to, uintptr_t from, size_t bytes)

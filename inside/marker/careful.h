@@ -25,6 +25,15 @@ int careful_is_allowed(void);
 unsigned char *careful_string(unsigned char *to, const unsigned char *limit, const char *from,
 			      uint32_t cap);
 
+/* Read as many bytes as are mapped, up to `bytes`. 0 or less: none. Hit path. */
+long careful_read_some(void *to, uintptr_t from, size_t bytes);
+
+/*
+ * Keep the start of a string, up to `bytes`, for later. Returns its own pointer, KEPT_NULL or
+ * KEPT_UNREADABLE. Hit path.
+ */
+uint64_t careful_keep(unsigned char *to, uint32_t bytes, uint64_t from);
+
 /* Read exactly `bytes`: 0; -1 if not all are mapped, or reading is off. Hit path. */
 int careful_read(void *to, uintptr_t from, size_t bytes);
 

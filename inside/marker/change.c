@@ -15,6 +15,7 @@
 
 #include "abi/site.h"
 #include "inside/marker/cost.h"
+#include "inside/marker/predicates.h"
 #include "inside/patch/sort.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
@@ -216,24 +217,40 @@ static void list_weed(struct list *list, int arm)
 	list->count = kept;
 }
 
-/* A session whose counts find no room among the event's fields does not get the marker. */
-static void check_costs(struct change *change)
+/* Whether a session can have its counts and its predicates at a marker. 0 or an error. */
+static int check_wishes(const struct variant *variant, unsigned int lane)
+{
+	static struct plan_test tests[PLAN_TESTS_MAX];
+	int count;
+
+	if (!cost_fits(cost_wanted(lane, variant->name), variant->types))
+		return -E2BIG;
+	count = predicates_bind(variant, lane, tests);
+	return count < 0 ? count : 0;
+}
+
+/*
+ * A session whose counts find no room among the event's fields does not get the marker, nor one
+ * whose predicates ask for other fields.
+ */
+static void check_sessions(struct change *change)
 {
 	for (struct variant *variant = change->variants; variant;
 	     variant = variant->next_in_change) {
 		uint32_t added = variant->lanes_next & ~variant->lanes;
 
 		for (unsigned int lane = 0; !variant->error && lane < SESSIONS_MAX; lane++) {
-			if (!(added & 1u << lane) ||
-			    cost_fits(cost_wanted(lane, variant->name), variant->types))
+			int error = added & 1u << lane ? check_wishes(variant, lane) : 0;
+
+			if (!error)
 				continue;
 			variant->lanes_next &= ~(1u << lane);
 			if (!variant->was_live && !wants_to_live(variant))
-				variant->error = -E2BIG;
+				variant->error = error;
 			change->refused += variant->site_count;
 			if (registry_listener)
 				registry_listener->refused(
-					lane, &(struct refusal){ .error = -E2BIG,
+					lane, &(struct refusal){ .error = error,
 								 .site = variant->sites,
 								 .whole = 1 });
 		}
@@ -481,7 +498,7 @@ int change_commit(struct change *change, const struct text *text)
 	int error;
 
 	check_rivals(change);
-	check_costs(change);
+	check_sessions(change);
 	error = arm(change, text);
 	if (!error)
 		error = disarm(change, text);

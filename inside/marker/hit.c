@@ -12,6 +12,7 @@
 #include "inside/marker/careful.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/plan.h"
+#include "inside/marker/predicates.h"
 #include "inside/runtime/reentrancy_guard.h"
 #include "inside/store/thread_writer.h"
 
@@ -356,7 +357,7 @@ static int record_at(struct writer *writer, int depth, const struct plan *plan, 
 {
 	struct lane *lane = writer_lane(writer, session, depth);
 	uint64_t bytes;
-	uint32_t cap = FIELD_BYTES_MAX;
+	uint32_t cap = plan->text_bytes;
 
 	if (!lane) {
 		lane_discard(writer, NULL, session, depth);
@@ -370,6 +371,7 @@ static int record_at(struct writer *writer, int depth, const struct plan *plan, 
 	if (bytes > ROOM_MAX) {
 		bytes = ROOM_MAX;
 		cap = (ROOM_MAX - costs_bytes(costs)) / plan->field_count - 16;
+		cap = cap < plan->text_bytes ? cap : plan->text_bytes;
 	}
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
 	    put_event(lane, plan, id, payload, ticks, cap, costs)) {
@@ -477,13 +479,46 @@ static inline void note_begin(struct writer *writer, const struct marker *marker
 }
 
 /*
+ * The entry of a call whose event is written at the return. A handler that comes in between and
+ * keeps a call of its own is noticed by `fills`: then nothing is kept of this one.
+ */
+static void KEEPS_REGISTERS __attribute__((noinline, cold))
+keep(struct writer *writer, const struct plan *plan, const uint64_t *payload)
+{
+	volatile struct kept *kept = &writer->kept;
+	uint32_t fills = kept->fills + 1;
+	unsigned int offset = 0, texts = 0;
+
+	kept->at = 0;
+	kept->fills = fills;
+	store_barrier();
+	for (unsigned int i = 0; i < plan->payload_words; i++)
+		kept->payload[i] = payload[i];
+	for (unsigned int i = 0; i < plan->field_count; i++) {
+		unsigned int type = plan->types[i] & FIELD_TYPE_MASK;
+
+		if (type == WM_TYPE_STR && texts < DETOUR_KEPT_TEXTS)
+			put64((unsigned char *)writer->kept.payload + offset,
+			      careful_keep(writer->kept.texts[texts++], DETOUR_KEPT_TEXT_BYTES + 1,
+					   word_at((const unsigned char *)payload + offset)));
+		offset += field_payload_bytes[type];
+	}
+	kept->ticks = clock_ticks(STORE_CLOCK_TSC);
+	store_barrier();
+	kept->at = (uintptr_t)payload;
+	store_barrier();
+	if (kept->fills != fills)
+		kept->at = 0;
+}
+
+/*
  * Everything but the plain case. Compiled to keep all registers too, and never inlined, so that the
  * plain case saves only what it uses itself.
  */
 static void KEEPS_REGISTERS __attribute__((noinline, cold))
 hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t begun)
 {
-	uint32_t wanted, lost = 0, discarded = 0;
+	uint32_t wanted, lost = 0, discarded = 0, rejected = 0;
 	int depth;
 	struct writer *writer = hit_begin(marker, sp, &depth);
 	const struct plan *plan;
@@ -496,15 +531,23 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 		const struct plan_consumer *consumer = &plan->consumers[i];
 		uint32_t lane = 1u << consumer->lane;
 
-		if ((wanted | lost) & lane &&
-		    record(writer, depth, plan, consumer, payload, sp, (lost & lane) != 0))
+		if (consumer->test_count && wanted & lane &&
+		    !predicates_hold(writer, plan, consumer, (const unsigned char *)payload))
+			rejected |= lane;
+		else if (plan->keeps)
+			continue;
+		else if ((wanted | lost) & lane &&
+			 record(writer, depth, plan, consumer, payload, sp, (lost & lane) != 0))
 			discarded |= lane;
 	}
+	if (plan && plan->keeps && wanted & ~rejected)
+		keep(writer, plan, payload);
 	if (!plan)
 		note_begin(writer, marker, 0);
 	else if (plan->begun)
 		note_begin(writer, marker,
-			   (plan->begun & ~discarded) | (uint64_t)discarded << PLAN_LOST_SHIFT);
+			   (plan->begun & ~(discarded | rejected)) | (uint64_t)discarded
+									     << PLAN_LOST_SHIFT);
 	if (plan)
 		count_hit(writer, plan);
 	if (plan && plan->probe_count && depth >= 0) {
@@ -610,8 +653,17 @@ hit_plain(struct writer *writer, const struct marker *marker, const unsigned cha
 	lane = (struct lane *)((char *)writer + plan->lane_offset);
 	offset = (uint32_t)lane->word;
 	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
-	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes))
+	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes)) {
+		if (part != HIT_END && plan->rejects_early &&
+		    !predicates_hold(writer, plan, &plan->consumers[0], payload)) {
+			if (part == HIT_WHOLE)
+				count_hit(writer, plan);
+			else
+				note_begin(writer, marker, plan->begun & ~UINT8_MAX);
+			done = 1;
+		}
 		goto leave;
+	}
 	to = lane->base + offset;
 	page = lane->page;
 	ticks = clock_ticks(STORE_CLOCK_TSC);

@@ -18,14 +18,21 @@
 
 #include <stdint.h>
 
+struct predicate;
+
 struct variant {
 	struct marker hit; /* first: wm_record.agent_word points here */
 	struct variant *next_in_bucket, *next;
 	const char *name; /* "SUBSYSTEM:EVENT" */
 	char kind;
 	uint8_t types[16];
-	const char *fields; /* as written in the source */
-	struct site *sites; /* in modules that are loaded */
+	const char *fields;		    /* as written in the source */
+	const struct predicate *predicates; /* of a detour: its sessions' */
+	uint8_t predicate_count;
+	uint8_t predicate_first; /* those of fields before it are another event's */
+	uint8_t keeps;		 /* plan.h; then predicates of other fields are the return's */
+	uint8_t is_once;	 /* the event of a call with DETOUR_ONCE */
+	struct site *sites;	 /* in modules that are loaded */
 	uint32_t site_count, armed_count;
 	uint32_t foreign_sites; /* another tool's byte is there, or was (restored.c) */
 	uint64_t held_ns;	/* since when some of them may have been; else, when it was armed */
@@ -123,8 +130,9 @@ const struct module *registry_modules(void);
 /*
  * Add globs to a session's rules (want: arm; else disarm) and carry them out. `globs` are `count`
  * NUL-terminated strings one after another, already checked to be whole. No glob and no want: every
- * rule of the session goes, and what it wants counted. Returns 0 or an error of the request as a
- * whole; refusals of single markers are reported to the listener and counted in *change.
+ * rule of the session goes, and what it wants counted or tested. Returns 0 or an error of the
+ * request as a whole; refusals of single markers are reported to the listener and counted in
+ * *change.
  */
 int registry_rule(const struct text *text, unsigned int lane, const char *globs, uint32_t count,
 		  int want, struct change *change);

@@ -79,7 +79,12 @@ void plan_finish(struct plan *plan)
 	const struct plan_consumer *only = &plan->consumers[0];
 
 	make_steps(plan);
+	if (!plan->text_bytes)
+		plan->text_bytes = FIELD_BYTES_MAX;
+	/* with care, a string is read by a system call: once is enough */
 	is_plain = is_plain && !(plan->is_careful && plan->has_refs);
+	plan->rejects_early = is_plain && plan->tests;
+	is_plain = is_plain && !plan->tests && !plan->keeps;
 	plan->lead_bytes = plan->steps[0].bytes;
 	plan->tail_bytes = plan->steps[1].bytes;
 	plan->room_bytes = !is_plain	    ? UINT32_MAX

@@ -7,6 +7,8 @@
 #ifndef INSIDE_MARKER_PLAN_H
 #define INSIDE_MARKER_PLAN_H
 
+#include "abi/predicate.h"
+#include "abi/watch.h"
 #include "inside/runtime/sessions.h"
 
 #include <stdint.h>
@@ -52,6 +54,21 @@ struct plan_step {
 	uint8_t ref; /* WM_TYPE_STR, WM_TYPE_BYTES, or 0: the last step */
 };
 
+/*
+ * A predicate (abi/predicate.h), bound to the payload. Those of one spec are in a row and must all
+ * hold; several rows are alternatives.
+ */
+#define PLAN_TESTS_MAX (4 * PREDICATES_MAX) /* of one session */
+struct plan_test {
+	struct watch_condition condition; /* of a string, `by` alone */
+	uint16_t offset;		  /* of the field in the payload */
+	uint8_t bytes;
+	uint8_t is_text;
+	uint8_t of;	 /* enum predicate_of */
+	uint8_t is_last; /* of its row */
+	char glob[PREDICATE_TEXT_BYTES];
+};
+
 struct plan {
 	/* made by plan_finish() from the rest */
 	uint16_t payload_words; /* what the site hands over, in 8-byte words */
@@ -78,10 +95,16 @@ struct plan {
 	uint8_t consumer_count;
 	uint8_t is_careful; /* strings may lead anywhere: they are read by the kernel */
 	uint8_t costs;	    /* PLAN_COSTS_*: some consumer wants counts */
+	/* plain but for predicates: a rejected hit ends in the plain case */
+	uint8_t rejects_early;
+	uint8_t keeps;	     /* the entry of a call with DETOUR_ONCE: nothing is written */
+	uint16_t text_bytes; /* of a string, as much as an event has; 0: FIELD_BYTES_MAX */
+	const struct plan_test *tests; /* of all consumers; NULL: none has any */
 	struct plan_consumer {
 		uint32_t event_id;
-		uint16_t lane;	/* which session, 0 to SESSIONS_MAX - 1 */
-		uint16_t costs; /* a bit for each enum cost_kind (abi/cost.h) */
+		uint16_t costs;			/* a bit for each enum cost_kind (abi/cost.h) */
+		uint8_t lane;			/* which session, 0 to SESSIONS_MAX - 1 */
+		uint8_t first_test, test_count; /* of the plan's; none: it wants all hits */
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */
 };

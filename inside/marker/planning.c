@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/marker/marker.h"
 
+#include "abi/detour.h"
+#include "inside/marker/predicates.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
 #include "inside/store/event_store.h"
@@ -20,6 +22,13 @@ struct block {
 _Static_assert(sizeof(struct block) + offsetof(struct plan, field_count) <= HEAP_LINE_BYTES,
 	       "what the plain case reads of a plan is one cache line");
 
+/* The tests of a plan that is being made. */
+static struct {
+	struct plan_test all[SESSIONS_MAX * PLAN_TESTS_MAX];
+	uint8_t counts[SESSIONS_MAX]; /* by lane */
+	unsigned int count;
+} tests;
+
 static struct block *retired;
 static uint32_t numbers; /* given out */
 
@@ -30,17 +39,54 @@ static size_t plan_bytes(const struct variant *variant)
 {
 	size_t bytes = offsetof(struct plan, consumers);
 
-	if (variant->probe_count)
-		return sizeof(struct plan) + variant->probe_count * sizeof(struct plan_probe);
+	if (variant->probe_count || tests.count)
+		return sizeof(struct plan) + variant->probe_count * sizeof(struct plan_probe) +
+		       tests.count * sizeof(struct plan_test);
 	for (uint32_t lanes = variant->lanes; lanes; lanes &= lanes - 1)
 		bytes += sizeof(struct plan_consumer);
 	return bytes;
 }
 
+/* 0, or an error that check_predicates() reports before any plan is made. */
+static int tests_make(const struct variant *variant)
+{
+	tests.count = 0;
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		int count = variant->lanes & 1u << lane
+				    ? predicates_bind(variant, lane, tests.all + tests.count)
+				    : 0;
+
+		if (count < 0)
+			return count;
+		tests.counts[lane] = (uint8_t)count;
+		tests.count += (unsigned int)count;
+	}
+	return 0;
+}
+
+static void tests_put(struct plan *plan)
+{
+	struct plan_test *to = (struct plan_test *)(void *)(plan->probes + plan->probe_count);
+	unsigned int used = 0;
+
+	if (!tests.count)
+		return;
+	memcpy(to, tests.all, tests.count * sizeof *to);
+	plan->tests = to;
+	for (unsigned int i = 0; i < plan->consumer_count; i++) {
+		struct plan_consumer *consumer = &plan->consumers[i];
+
+		consumer->first_test = (uint8_t)used;
+		consumer->test_count = tests.counts[consumer->lane];
+		used += consumer->test_count;
+	}
+}
+
 static struct plan *make(struct variant *variant)
 {
+	int error = tests_make(variant);
 	size_t bytes = sizeof(struct block) + plan_bytes(variant);
-	struct block *block = heap_alloc(bytes);
+	struct block *block = error ? NULL : heap_alloc(bytes);
 	struct plan *plan;
 
 	if (!block)
@@ -53,13 +99,15 @@ static struct plan *make(struct variant *variant)
 	plan->number = variant->number - 1;
 	plan->uses_tsc = 1;
 	plan->is_careful = variant->is_careful;
+	plan->keeps = variant->keeps;
+	plan->text_bytes = variant->is_once ? DETOUR_KEPT_TEXT_BYTES : 0;
 	if (variant->is_call)
 		plan->begun = PLAN_BEGUN(store_openings(), variant->lanes);
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
 		if (variant->lanes & 1u << lane)
 			plan->consumers[plan->consumer_count++] = (struct plan_consumer){
 				.event_id = variant->ids[lane],
-				.lane = (uint16_t)lane,
+				.lane = (uint8_t)lane,
 				.costs = variant->costs[lane],
 			};
 		if (variant->lanes & 1u << lane && variant->costs[lane])
@@ -71,6 +119,7 @@ static struct plan *make(struct variant *variant)
 	if (variant->probe_count)
 		memcpy(plan->probes, variant->probes,
 		       variant->probe_count * sizeof plan->probes[0]);
+	tests_put(plan);
 	plan_finish(plan);
 	return plan;
 }

@@ -4,6 +4,7 @@
 
 #include "abi/site.h"
 #include "inside/marker/cost.h"
+#include "inside/marker/predicates.h"
 #include "inside/marker/hit.h"
 #include "inside/marker/linkmap.h"
 #include "inside/marker/rule.h"
@@ -75,6 +76,7 @@ void registry_lane_open(unsigned int lane)
 	next_ids[lane] = 0;
 	rule_clear(lane);
 	cost_clear(lane);
+	predicates_clear(lane);
 	for (struct variant *variant = first; variant; variant = variant->next)
 		variant->ids[lane] = EVENT_ID_NONE;
 }
@@ -382,6 +384,9 @@ int registry_forked(int whole, uint32_t lanes)
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
 		rule_clear(lane);
 		cost_clear(lane);
+		/* a plan of the parent's session may be made again */
+		if (!(lanes & 1u << lane))
+			predicates_clear(lane);
 	}
 	return 1;
 }

@@ -3,6 +3,7 @@
 #include "inside/marker/marker.h"
 
 #include "inside/marker/cost.h"
+#include "inside/marker/predicates.h"
 #include "inside/marker/rule.h"
 #include "inside/runtime/heap.h"
 
@@ -175,6 +176,7 @@ int registry_rule(const struct text *text, unsigned int lane, const char *globs,
 	if (!count && !want) {
 		rule_clear(lane);
 		cost_clear(lane);
+		predicates_clear(lane);
 		wish = (struct wish){ .patterns = everything, .pattern_count = 1 };
 		error = 0;
 	} else {

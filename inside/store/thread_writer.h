@@ -28,6 +28,7 @@
 #ifndef INSIDE_STORE_THREAD_WRITER_H
 #define INSIDE_STORE_THREAD_WRITER_H
 
+#include "abi/detour.h"
 #include "abi/page.h"
 #include "inside/runtime/sessions.h"
 
@@ -70,6 +71,24 @@ struct writer_stack {
 
 struct marker;
 
+/*
+ * What the entry of a call leaves for its one event at the return (DETOUR_ONCE). `at` is stored
+ * last: 0, or the payload's address on the stack, which tells this call from those of a signal
+ * handler. `fills` grows before each change.
+ */
+struct kept {
+	uintptr_t at;
+	uint32_t fills;
+	uint32_t reserved;
+	uint64_t ticks; /* of the TSC */
+	uint64_t payload[16];
+	unsigned char texts[DETOUR_KEPT_TEXTS][DETOUR_KEPT_TEXT_BYTES + 1];
+};
+
+/* In place of a string's pointer in kept.payload. */
+#define KEPT_NULL UINT64_C(0)
+#define KEPT_UNREADABLE UINT64_C(1)
+
 enum writer_state { WRITER_FREE = 0, WRITER_CLAIMED = 1, WRITER_LIVE = 2 };
 
 struct writer {
@@ -95,6 +114,7 @@ struct writer {
 	 */
 	const struct marker *begun_at;
 	uint64_t begun;
+	struct kept kept; /* with it */
 	/* inside/detour/return.c; until writer_ends() */
 	uint64_t returns;		       /* list of free units, with a tag */
 	uint32_t return_count;		       /* about how many */

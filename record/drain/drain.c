@@ -1013,6 +1013,7 @@ void drain_count(const struct drain *drain, struct drain_counts *counts)
 	*counts = drain->counts;
 	counts->discarded += drain->live_discarded + discarded_since(drain);
 	counts->crowded_out = __atomic_load_n(&drain->map.store->crowded_out, __ATOMIC_RELAXED);
+	counts->unreadable = __atomic_load_n(&drain->map.store->unreadable, __ATOMIC_RELAXED);
 }
 
 void drain_count_add(const struct drain *drain, struct drain_counts *to)
@@ -1025,6 +1026,7 @@ void drain_count_add(const struct drain *drain, struct drain_counts *to)
 	to->bytes += counts.bytes;
 	to->damaged += counts.damaged;
 	to->crowded_out += counts.crowded_out;
+	to->unreadable += counts.unreadable;
 	to->children += counts.children;
 }
 

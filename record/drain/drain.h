@@ -57,7 +57,8 @@ struct drain_counts {
 	uint64_t damaged; /* pages with invalid content */
 	/* of the discarded, those that a larger buffer would or might have held */
 	uint64_t crowded_out;
-	uint32_t children; /* forked children that may have written to this store */
+	uint64_t unreadable; /* hits left out: a text of a predicate can't be read */
+	uint32_t children;   /* forked children that may have written to this store */
 };
 
 struct drain;

@@ -34,7 +34,10 @@ int enumerated_add(struct enumerated_list *list, const struct code_place *place,
 			   detour->fixup_count * sizeof(struct detour_fixup);
 	int err = add(list, text, place->fields, place->field_count);
 
-	if (!err && place->wants_return)
+	if (!err && place->is_once)
+		err = add(list, text + strlen(text) + 1, place->fields,
+			  place->field_count + place->return_count);
+	else if (!err && place->wants_return)
 		err = add(list, text + strlen(text) + 1, code_place_returns(place),
 			  place->return_count);
 	return err;

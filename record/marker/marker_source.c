@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Markers as a source: the agent arms what globs match, and each module that comes. */
+#include "base/fieldname.h"
+#include "base/predicate.h"
+#include "base/similar_names.h"
 #include "record/probe/probes.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"
@@ -17,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
+#include <waymark/marker.h>
 
 #define REQUEST_WAIT_MS 5000
 #define STOPPED_WAIT_MS 500 /* how long to keep a program stopped */
@@ -65,6 +69,29 @@ static int send_costs(struct wm_session *session, struct process *process)
 
 		if (spec->costs)
 			err = process_request(process, CONTROL_COST, parts, 2);
+	}
+	return err;
+}
+
+/* Before the markers are armed: each spec's glob with its predicates, also one without. */
+static int send_predicates(struct wm_session *session, struct process *process)
+{
+	int err = 0;
+
+	if (!spec_marker_predicates(session->specs))
+		return 0;
+	for (size_t i = 0; i < session->specs->count && !err; i++) {
+		const struct spec *spec = &session->specs->all[i];
+		struct control_predicates head = { .count = spec->predicate_count };
+		struct iovec parts[] = {
+			{ &head, sizeof(head) },
+			{ (void *)spec->predicates,
+			  spec->predicate_count * sizeof(spec->predicates[0]) },
+			{ spec->glob, spec->glob ? strlen(spec->glob) + 1 : 0 },
+		};
+
+		if (spec->glob)
+			err = process_request(process, CONTROL_PREDICATES, parts, 3);
 	}
 	return err;
 }
@@ -163,6 +190,8 @@ static int ask(struct wm_session *session, struct process *process)
 	const struct spec_list *specs = session->specs;
 	int err = send_costs(session, process);
 
+	if (!err)
+		err = send_predicates(session, process);
 	return err || !spec_count(specs, SPEC_OF(glob))
 		       ? err
 		       : send(session, process, specs->all, specs->count, CONTROL_ARM);
@@ -230,21 +259,26 @@ static int change_one(struct wm_session *session, struct process *process,
 	return err == -WM_E_GONE ? 0 : err;
 }
 
-/* The agent adds what a marker counts to what it counted before. */
-static int check_costs(struct wm_session *session, const struct spec *specs, size_t count)
+/* The agent adds what a marker counts, and its predicates, to what it had before. */
+static int check_fixed(struct wm_session *session, const struct spec *specs, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (specs[i].costs)
+		if (specs[i].costs || specs[i].predicate_count)
 			return session_fail(session, -WM_E_SPEC_FIXED, "%s", specs[i].text);
 	return 0;
 }
 
 static int change(struct wm_session *session, const struct source_change *change)
 {
-	int err = check_costs(session, change->gone, change->gone_count);
+	int err = check_fixed(session, change->gone, change->gone_count);
 
+	/* a spec that comes would not undo the predicates of one that is there */
 	if (!err)
-		err = check_costs(session, session->specs->all + change->first,
+		err = check_fixed(session, session->specs->all,
+				  spec_marker_predicates(session->specs) ? session->specs->count
+									 : 0);
+	if (!err)
+		err = check_fixed(session, session->specs->all + change->first,
 				  session->specs->count - change->first);
 	for (struct process *p = session->processes; p && !err; p = p->next)
 		if (process_is_armed(p))
@@ -271,12 +305,50 @@ static void site_place(const char *text, char *place, size_t bytes)
 			 line + 1);
 }
 
+/*
+ * Words about a marker without the field that a predicate names: ": rowz; did you mean rows?"; or
+ * about one whose field can't be compared so.
+ */
+static void predicate_words(const struct spec_list *specs, const char *name, const char *text,
+			    char *words, size_t room)
+{
+	static char names[WM_FIELDS_MAX][FIELDNAME_BYTES];
+	const char *fields = strrchr(text, '\n'), *near[WM_FIELDS_MAX];
+	int count = fields ? fieldname_list(fields + 1, 0, names) : 0;
+	char meant[160];
+
+	count = count < WM_FIELDS_MAX ? count : WM_FIELDS_MAX;
+	if (count)
+		fieldname_list(fields + 1, count, names);
+	for (int i = 0; i < count; i++)
+		near[i] = names[i];
+	snprintf(words, room, ": a field can't be compared so");
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct spec *spec = &specs->all[i];
+
+		for (unsigned int k = 0; spec_matches(spec, name) && k < spec->predicate_count;
+		     k++) {
+			const char *field = spec->predicates[k].name;
+			uint8_t type;
+			int at = 0;
+
+			while (at < count && strcmp(names[at], field) != 0)
+				at++;
+			if (at < count || predicate_context(field, &type))
+				continue;
+			snprintf(words, room, ": it has no field %s%s", field,
+				 similar_words(field, near, (size_t)count, meant, sizeof(meant)));
+			return;
+		}
+	}
+}
+
 static int refused_take(struct wm_session *session, struct process *process,
 			const struct link_message *message)
 {
 	struct control_refused head;
 	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
-	char detail[2 * NAME_BYTES + 64];
+	char detail[2 * NAME_BYTES + 384], words[320] = "";
 	const char *text, *second, *cause;
 
 	if (message->bytes <= sizeof(head))
@@ -296,8 +368,11 @@ static int refused_take(struct wm_session *session, struct process *process,
 	if (head.error == -WM_E_FIELD_TYPES &&
 	    second < (const char *)message->body + message->bytes)
 		site_place(second, other, sizeof(other));
-	snprintf(detail, sizeof(detail), "%s%s%s%s", place, other[0] ? " and " : "", other,
-		 head.error == -E2BIG ? ": its fields and counts are more than 16" : "");
+	if (head.error == -E2BIG)
+		snprintf(words, sizeof(words), ": its fields and counts are more than 16");
+	else if (head.error == -WM_E_NO_PARAMETER || head.error == -WM_E_FIELD_TYPE)
+		predicate_words(session->specs, name, text, words, sizeof(words));
+	snprintf(detail, sizeof(detail), "%s%s%s%s", place, other[0] ? " and " : "", other, words);
 	cause = wm_error_text(head.error);
 	if (head.address)
 		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,

@@ -5,6 +5,7 @@
 #include "base/array.h"
 #include "base/name_match.h"
 #include "base/slots.h"
+#include "target/code/probe_fields.h"
 #include "target/code/return_look.h"
 #include "target/code/sweep.h"
 #include "target/code/trampoline.h"
@@ -119,10 +120,10 @@ static void asked_place(const struct asked *asked, struct code_place *place)
 
 /*
  * Make an event's text (abi/site.h). Its parts end with newlines, which names can't contain; debug
- * information may claim any path.
+ * information may claim any path. `last`: one more field's name, or "".
  */
 static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *place,
-		     const struct code_field *fields, unsigned int count)
+		     const struct code_field *fields, unsigned int count, const char *last)
 {
 	const char *source = place->source && !strchr(place->source, '\n') ? place->source : "";
 	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u\n", kind, place->subsystem,
@@ -131,7 +132,22 @@ static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *
 	for (unsigned int i = 0; i < count && used < TEXT_BYTES; i++)
 		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", i ? ", " : "",
 				 fields[i].name);
+	if (*last && used < TEXT_BYTES)
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", count ? ", " : "",
+				 last);
 	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
+}
+
+/* Put a place's predicates behind a record of so many bytes. Returns how many more it has. */
+static size_t predicates_append(const struct code_place *place, unsigned char *record, size_t bytes)
+{
+	size_t more = place->predicate_count * sizeof(struct predicate);
+	struct control_detour *detour = (struct control_detour *)(void *)record;
+
+	code_predicates_write(place, (struct predicate *)(void *)(record + bytes));
+	detour->predicates = (uint8_t)place->predicate_count;
+	detour->bytes += (uint32_t)more;
+	return more;
 }
 
 /* Add the record of one more choice. 0; -WM_E_SPEC: its names are too long; -ENOMEM. */
@@ -143,17 +159,21 @@ static int asked_record(struct asked *asked, const struct code_place *place,
 	char kind = place->wants_return ? 'b' : 'm';
 	struct control_detour *copy;
 	size_t bytes;
-	int err = text_make(text, kind, place, place->fields, place->field_count);
+	int err = text_make(text, kind, place, place->fields, place->field_count, "");
 
-	if (!err && place->wants_return)
+	if (!err && place->is_once)
+		err = text_make(return_text, 'm', place, place->fields,
+				place->field_count + place->return_count, "duration");
+	else if (!err && place->wants_return)
 		err = text_make(return_text, 'e', place, code_place_returns(place),
-				place->return_count);
+				place->return_count, "");
 	if (err)
 		return err;
 	bytes = trampoline_write(trampoline, 0, text, place->wants_return ? return_text : NULL,
 				 record, sizeof(record));
-	if (bytes > sizeof(record))
+	if (bytes + place->predicate_count * sizeof(struct predicate) > sizeof(record))
 		return -WM_E_SPEC;
+	bytes += predicates_append(place, record, bytes);
 	copy = realloc(asked->detour, asked->detour_bytes + bytes);
 	if (!copy)
 		return -ENOMEM;
@@ -230,6 +250,17 @@ static int is_same_field(const struct code_field *field, const struct code_field
 	return field->type == other->type && !strcmp(field->name, other->name);
 }
 
+/* Whether the predicates of one event take all hits that those of the other do. */
+static int has_all_hits(const struct code_place *there, const struct code_place *place)
+{
+	if (there->is_once != place->is_once)
+		return 0;
+	return !there->predicate_count ||
+	       (there->predicate_count == place->predicate_count &&
+		!memcmp(there->predicates, place->predicates,
+			place->predicate_count * sizeof(struct predicate)));
+}
+
 /* Whether an existing event records all that this one would. */
 static int is_covered(const struct making *making, const struct asked *asked,
 		      const struct code_place *place)
@@ -237,6 +268,8 @@ static int is_covered(const struct making *making, const struct asked *asked,
 	const struct code_place *there = asked_head(asked);
 
 	if (strcmp(there->subsystem, place->subsystem) || strcmp(there->event, place->event))
+		return 0;
+	if (!has_all_hits(there, place))
 		return 0;
 	if (making->is_glob)
 		return 1;

@@ -186,6 +186,7 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		.policy = (uint32_t)session_store_policy(session),
 		.clock = options->ordered ? STORE_CLOCK_ORDERED : STORE_CLOCK_TSC,
 		.tool_pid = process_tool_pid(session, process),
+		.tsc_hz = session->tsc_hz,
 	};
 	const char *path = options->follow == WM_FOLLOW_NONE || !process->listener
 				   ? ""

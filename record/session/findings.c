@@ -157,12 +157,22 @@ static void unrecorded_findings(const struct unrecorded_list *unrecorded, struct
 	finding->count = unrecorded->unnamed;
 }
 
+static void unreadable_findings(const struct wm_session *session, struct findings *list)
+{
+	struct drain_counts counts;
+
+	session_count(session, &counts);
+	finding_counted(list, "unreadable", counts.unreadable, "hit",
+			"left out: a text that their condition compares can't be read");
+}
+
 void session_findings(struct wm_session *session, int is_over, struct findings *list)
 {
 	trail_findings(session, is_over, list);
 	if (is_over) {
 		probe_findings(session, list);
 		unrecorded_findings(session->unrecorded, list);
+		unreadable_findings(session, list);
 	}
 	watch_findings(session, is_over, list);
 	kernel_findings(session, is_over, list);

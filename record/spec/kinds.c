@@ -19,9 +19,14 @@
 #define SLOT(member, request) .slot = offsetof(struct spec, member), .bytes = sizeof(struct request)
 
 /* clang-format off */
+#define IF								\
+	{ "if", SPEC_NAMES, "CONDITION", "only hits for which it is true: FIELD, one of == != < <= > >= & ~, a VALUE",	\
+	  .most = PREDICATES_MAX, .read = spec_read_predicate }
+
 static const struct spec_option marker_options[] = {
 	{ "count", SPEC_NAMES, "NAME+NAME", "what its thread has used so far, by name",
 	  .divider = '+', .most = COST_NAMES_MAX, .read = spec_read_cost },
+	IF,
 };
 
 #define SAFE								\
@@ -30,10 +35,10 @@ static const struct spec_option marker_options[] = {
 
 static const struct spec_option function_options[] = {
 	FLAG("ret", code_request, wants_return, 1, "the return too: the call becomes a span; ret:TYPE", .read = spec_read_type),
-	ARGS, SAFE,
+	ARGS, IF, SAFE,
 };
-static const struct spec_option usdt_options[] = { ARGS, SAFE };
-static const struct spec_option address_options[] = { SAFE };
+static const struct spec_option usdt_options[] = { ARGS, IF, SAFE };
+static const struct spec_option address_options[] = { IF, SAFE };
 
 static const struct spec_option trail_options[] = {
 	FLAG("auto", trail_request, origins, 1u << ORIGINS, "the best origin that works here; the default"),

@@ -3,6 +3,7 @@
 #ifndef RECORD_SPEC_KINDS_H
 #define RECORD_SPEC_KINDS_H
 
+#include "abi/watch.h"
 #include "record/spec/syntax.h"
 
 #define COST_NAMES_MAX 4 /* of count=, in one spec */
@@ -21,7 +22,13 @@ int spec_read_trail(const struct spec_syntax *syntax);
 int spec_read_module(const struct spec_syntax *syntax, const char *name, struct spec_span span);
 
 int spec_read_watch(const struct spec_syntax *syntax);
-/* CONDITION of if=. */
+/* CONDITION of if=, of a watch; of an event with fields. */
+int spec_read_predicate(const struct spec_syntax *syntax, const char *text, struct spec_span span);
+/*
+ * Cut "FIELD RELATION VALUE" in two, in place: the text becomes FIELD. Returns the VALUE; NULL: it
+ * has no relation. `is_glob`: the relation is `~`.
+ */
+char *spec_condition_cut(char *text, enum watch_by *by, int *is_glob);
 int spec_read_condition(const struct spec_syntax *syntax, const char *text, struct spec_span span);
 
 /* What the kernel records, by enum kernel_kind. */

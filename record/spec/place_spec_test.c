@@ -192,8 +192,8 @@ Test(place_spec, wrong_part_is_named)
 		const char *text, *words;
 	} wrong[] = {
 		{ "func:f/ret,breakpoint=always/",
-		  "\"breakpoint=always\" (column 12) is no option of func, which has ret, args, safe, "
-		  "NAME and NAME:TYPE" },
+		  "\"breakpoint=always\" (column 12) is no option of func, which has ret, args, "
+		  "if=CONDITION, safe, NAME and NAME:TYPE" },
 		{ "func:f/1x/", "\"1x\" (column 8) is no field: NAME or NAME:TYPE" },
 		{ "func:f/ret,ret/", "\"ret\" (column 12) is there twice" },
 		{ "func:f/x,x/", "\"x\" (column 10) is there twice" },

@@ -31,9 +31,10 @@ static int is_same(const struct spec *a, const struct spec *b)
 {
 	if (a->is_removed)
 		return 0;
-	if (a->glob && b->glob)
+	/* the same markers by other predicates are another spec */
+	if (a->glob && b->glob && !a->predicate_count && !b->predicate_count)
 		return !strcmp(a->glob, b->glob);
-	return !a->glob && !b->glob && !strcmp(a->text, b->text);
+	return !strcmp(a->text, b->text);
 }
 
 int spec_add(struct spec_list *list, const char *text)
@@ -115,12 +116,22 @@ uint32_t spec_costs(const struct spec_list *list)
 	return costs;
 }
 
+int spec_marker_predicates(const struct spec_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->all[i].predicate_count)
+			return 1;
+	return 0;
+}
+
 static int request_reads_strings(const struct code_request *request)
 {
 	int reads = request->return_type == WM_TYPE_STR;
 
 	for (unsigned int i = 0; i < request->wish_count; i++)
 		reads |= request->wishes[i].type == WM_TYPE_STR;
+	for (unsigned int i = 0; i < request->predicate_count; i++)
+		reads |= (request->predicates[i].forms & PREDICATE_TEXT) != 0;
 	return reads;
 }
 

@@ -6,6 +6,7 @@
 #ifndef RECORD_SPEC_SPEC_H
 #define RECORD_SPEC_SPEC_H
 
+#include "abi/predicate.h"
 #include "record/spec/kernel_spec.h"
 #include "record/spec/names.h"
 #include "record/spec/syntax.h"
@@ -17,9 +18,12 @@
 #include <stdint.h>
 
 struct spec {
-	char *text;		       /* as given */
-	char *glob;		       /* of markers: SUBSYS:EVENT; else NULL */
-	uint32_t costs;		       /* of markers: what they count, by enum cost_kind */
+	char *text;	/* as given */
+	char *glob;	/* of markers: SUBSYS:EVENT; else NULL */
+	uint32_t costs; /* of markers: what they count, by enum cost_kind */
+	/* of markers: all must hold (abi/predicate.h); places have theirs in the request */
+	struct predicate predicates[PREDICATES_MAX];
+	unsigned int predicate_count;
 	struct code_request *request;  /* of places in code; else NULL */
 	struct trail_request *trail;   /* of a trail; else NULL */
 	struct watch_expr *watch;      /* of a watch; else NULL */
@@ -70,6 +74,9 @@ size_t spec_count(const struct spec_list *list, size_t member);
 
 /* The counts that any spec asks of markers, by enum cost_kind. */
 uint32_t spec_costs(const struct spec_list *list);
+
+/* Whether any spec of markers has predicates. */
+int spec_marker_predicates(const struct spec_list *list);
 
 /* Whether any probe asks for a string. */
 int spec_reads_strings(const struct spec_list *list);

@@ -306,13 +306,35 @@ static int word_add(struct spec_syntax *syntax, size_t at, size_t end)
 	return 0;
 }
 
+/*
+ * The first or the last of a character in a part of the text that is not between double quotes;
+ * `end`: none. A quote without another one is a character like others.
+ */
+static size_t unquoted_find(const char *text, size_t at, size_t end, char wanted, int is_last)
+{
+	size_t found = end;
+
+	for (; at < end; at++) {
+		size_t close = at + 1;
+
+		while (text[at] == '"' && close < end && text[close] != '"')
+			close += text[close] == '\\' && close + 1 < end ? 2 : 1;
+		if (text[at] == '"' && close < end)
+			at = close;
+		else if (text[at] == wanted)
+			found = at;
+		if (found != end && !is_last)
+			break;
+	}
+	return found;
+}
+
 static int words_cut(struct spec_syntax *syntax, size_t at, size_t end)
 {
 	int err = 0;
 
 	while (!err && at <= end) {
-		const char *comma = memchr(syntax->text + at, ',', end - at);
-		size_t to = comma ? (size_t)(comma - syntax->text) : end;
+		size_t to = unquoted_find(syntax->text, at, end, ',', 0);
 
 		err = word_add(syntax, at, to);
 		at = to + 1;
@@ -359,19 +381,19 @@ static size_t unit_end(const struct spec_syntax *syntax, size_t at)
 static int options_cut(struct spec_syntax *syntax)
 {
 	const struct spec_kind *kind = syntax->kind;
-	size_t at = syntax->name.at, end = at + syntax->name.bytes, slash;
-	const char *found;
-	int is_closed;
+	size_t at = syntax->name.at, end = at + syntax->name.bytes, slash, before;
+	int is_closed, is_found;
 
 	if (kind->slashes == SPEC_NAME_ALL)
 		return 0;
 	if (kind->slashes == SPEC_NAME_UNITS)
 		at = unit_end(syntax, at);
 	is_closed = end > at && syntax->text[end - 1] == '/';
-	found = kind->slashes == SPEC_NAME_PLAIN
-			? memchr(syntax->text + at, '/', end - at)
-			: memrchr(syntax->text + at, '/', end - at - (size_t)is_closed);
-	slash = found ? (size_t)(found - syntax->text) : end;
+	before = kind->slashes == SPEC_NAME_PLAIN ? end : end - (size_t)is_closed;
+	slash = unquoted_find(syntax->text, at, before, '/', kind->slashes != SPEC_NAME_PLAIN);
+	is_found = slash < before;
+	if (!is_found)
+		slash = end;
 	if (is_closed || kind->slashes == SPEC_NAME_PLAIN)
 		syntax->name.bytes = slash - syntax->name.at;
 	if (is_closed && slash >= end - 1) {
@@ -382,7 +404,7 @@ static int options_cut(struct spec_syntax *syntax)
 				  "opens options, and there are none: write %s%s/OPTION,OPTION/",
 				  kind->name, kind->form);
 	}
-	if (found && !is_closed &&
+	if (is_found && !is_closed &&
 	    (kind->slashes == SPEC_NAME_PLAIN || is_unclosed(syntax, slash, end)))
 		return spec_wrong(syntax, (struct spec_span){ slash, end - slash }, -WM_E_SPEC,
 				  "has no slash behind it: write %s%s/OPTION,OPTION/", kind->name,

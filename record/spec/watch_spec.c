@@ -11,16 +11,6 @@
 
 #define CONDITION_MAX 96
 
-static const struct {
-	const char *text;
-	enum watch_by relation;
-} relations[] = {
-	/* the longer ones first */
-	{ "==", WATCH_BY_EQUAL },	  { "!=", WATCH_BY_UNEQUAL }, { "<=", WATCH_BY_LESS_EQUAL },
-	{ ">=", WATCH_BY_GREATER_EQUAL }, { "<", WATCH_BY_LESS },     { ">", WATCH_BY_GREATER },
-	{ "&", WATCH_BY_BITS },
-};
-
 static char *trimmed(char *text)
 {
 	size_t bytes;
@@ -48,7 +38,7 @@ static int subject_of(const char *text, enum watch_of *subject)
 /* CONDITION of if=CONDITION; the text is ours to cut. Returns 1 when it is one. */
 static int condition_parse(struct watch_test *test, char *text)
 {
-	size_t at = strcspn(text, "=!<>&"), k = 0;
+	int is_glob;
 	char *number;
 	uint64_t tid;
 
@@ -56,14 +46,9 @@ static int condition_parse(struct watch_test *test, char *text)
 		test->subject = WATCH_OF_CHANGE;
 		return 1;
 	}
-	while (k < sizeof(relations) / sizeof(relations[0]) &&
-	       strncmp(text + at, relations[k].text, strlen(relations[k].text)))
-		k++;
-	if (k == sizeof(relations) / sizeof(relations[0]))
+	number = spec_condition_cut(text, &test->relation, &is_glob);
+	if (!number || is_glob)
 		return 0;
-	test->relation = relations[k].relation;
-	number = trimmed(text + at + strlen(relations[k].text));
-	text[at] = 0;
 	if (!subject_of(trimmed(text), &test->subject) || !*number ||
 	    strlen(number) >= sizeof(test->number) || strpbrk(number, "=!<>&|"))
 		return 0;

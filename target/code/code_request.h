@@ -15,6 +15,7 @@
 #ifndef TARGET_CODE_CODE_REQUEST_H
 #define TARGET_CODE_CODE_REQUEST_H
 
+#include "abi/predicate.h"
 #include "target/code/file.h"
 #include "target/code/probe_place.h"
 
@@ -39,6 +40,9 @@ struct code_request {
 	int is_safe;   /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;
 	uint8_t return_type; /* as a wish's */
+	/* all must hold for a hit to be recorded; what they name becomes a field, too */
+	struct predicate predicates[PREDICATES_MAX];
+	unsigned int predicate_count;
 };
 
 void code_request_release(struct code_request *request);

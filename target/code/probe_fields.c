@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/code/probe_fields.h"
 
+#include "abi/detour.h"
 #include "base/integer_type.h"
+#include "base/predicate.h"
 #include "base/quantity.h"
+#include "base/similar_names.h"
 #include "target/code/operand.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>
@@ -189,4 +193,231 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 		err = field_take(values, &request->wishes[i], place);
 	}
 	return err;
+}
+
+/* ---- predicates ---- */
+
+#define DURATION "duration"
+#define CONTEXT UINT8_MAX /* in place of a field's number: the agent knows it by its name */
+
+/* "rowz; did you mean rows?" */
+static int field_unknown(const struct predicate *predicate, const struct code_values *values,
+			 const struct code_field *returns, unsigned int return_count, char *detail)
+{
+	const char *names[CODE_VALUES_MAX + CODE_RETURNS_MAX + 1];
+	unsigned int count = 0;
+	char meant[160];
+
+	for (unsigned int i = 0; i < values->count; i++)
+		names[count++] = values->all[i].name;
+	for (unsigned int i = 0; i < return_count; i++)
+		names[count++] = returns[i].name;
+	if (returns)
+		names[count++] = DURATION;
+	snprintf(detail, CODE_DETAIL_BYTES, "%s%s", predicate->name,
+		 similar_words(predicate->name, names, count, meant, sizeof(meant)));
+	return -WM_E_NO_PARAMETER;
+}
+
+static int field_named(const struct code_field *fields, unsigned int count, const char *name)
+{
+	for (unsigned int i = 0; i < count; i++)
+		if (!strcmp(fields[i].name, name))
+			return (int)i;
+	return -1;
+}
+
+/* The number of the place's field that an argument is, added if need be; or an error. */
+static int argument_take(const struct code_values *values, const char *name,
+			 struct code_place *place)
+{
+	int at = field_named(place->fields, place->field_count, name), value, err;
+	unsigned int before = place->field_count;
+	struct code_wish wish = { .type = 0 };
+
+	if (at >= 0)
+		return at;
+	value = find(values, name);
+	if (value >= 0)
+		at = field_named(place->fields, place->field_count, values->all[value].name);
+	if (at >= 0)
+		return at;
+	snprintf(wish.name, sizeof(wish.name), "%s", name);
+	err = field_take(values, &wish, place);
+	if (!err && place->field_count != before + 1)
+		err = -WM_E_FIELD_TYPE;
+	return err ? err : (int)before;
+}
+
+/* The value of an enumerator. 1; 0: the field's type has none of that name. */
+static int enumerator_find(const struct code_field *field, const char *name, uint64_t *value)
+{
+	const struct enumeration *names = field->names;
+
+	for (uint32_t i = 0; names && i < names->count; i++)
+		if (!strcmp(enumeration_name_at(names, i), name)) {
+			*value = names->all[i].value;
+			return 1;
+		}
+	return 0;
+}
+
+static int enumerator_unknown(const struct code_field *field, const char *name, char *detail)
+{
+	const char *names[ENUMERATION_COUNT_MAX];
+	uint32_t count = field->names ? field->names->count : 0;
+	char meant[160];
+
+	for (uint32_t i = 0; i < count; i++)
+		names[i] = enumeration_name_at(field->names, i);
+	snprintf(detail, CODE_DETAIL_BYTES, "%s: %s is no enumerator of its type%s", field->name,
+		 name, similar_words(name, names, count, meant, sizeof(meant)));
+	return -WM_E_FIELD_TYPE;
+}
+
+/* A predicate whose enumerator, if it has one, is a number. 0; 1: there is no such enumerator. */
+static int predicate_make(const struct predicate *from, const struct code_field *field,
+			  struct predicate *made)
+{
+	uint64_t value;
+
+	*made = *from;
+	if (!(from->forms & PREDICATE_WORD))
+		return 0;
+	if (!enumerator_find(field, from->text, &value))
+		return 1;
+	made->number = value;
+	made->forms = PREDICATE_INTEGER;
+	if ((int64_t)value < 0)
+		made->forms |= PREDICATE_NEGATIVE;
+	memset(made->text, 0, sizeof(made->text));
+	return 0;
+}
+
+static int predicate_check(const struct predicate *predicate, struct code_field *field,
+			   char *detail)
+{
+	struct watch_condition condition;
+	struct predicate made;
+	int err;
+
+	/* what is compared with text is text: arguments of USDT probes have no types */
+	if (predicate->forms & PREDICATE_TEXT && field->type != WM_TYPE_STR &&
+	    (field->from.bytes != 8 || code_field_retype(field, WM_TYPE_STR))) {
+		snprintf(detail, CODE_DETAIL_BYTES, "%s is no text", field->name);
+		return -WM_E_FIELD_TYPE;
+	}
+	if (predicate_make(predicate, field, &made))
+		return enumerator_unknown(field, predicate->text, detail);
+	err = predicate_bind(&made, field->type, &condition);
+	if (err)
+		snprintf(detail, CODE_DETAIL_BYTES,
+			 err == -ERANGE ? "%s can't have this value" : "%s can't be compared so",
+			 field->name);
+	return err ? -WM_E_FIELD_TYPE : 0;
+}
+
+static const struct code_field duration_field = { .name = DURATION,
+						  .type = WM_TYPE_U64,
+						  .from = { .bytes = 8 } };
+
+/*
+ * Which of a call's results a predicate names: the number of one of the returns, or of the duration
+ * behind them; or an error.
+ */
+static int result_find(const struct predicate *predicate, const struct code_values *values,
+		       const struct code_field *returns, unsigned int return_count, char *detail)
+{
+	int at = field_named(returns, return_count, predicate->name);
+
+	if (returns && at < 0 && !strcmp(predicate->name, DURATION))
+		at = (int)return_count;
+	if (at >= 0)
+		return at;
+	if (!returns || strcmp(predicate->name, "ret") != 0)
+		return field_unknown(predicate, values, returns, return_count, detail);
+	snprintf(detail, CODE_DETAIL_BYTES, "the type of its result is unknown; name it: ret:i32");
+	return -WM_E_FIELD_TYPE;
+}
+
+/* Whether the one event of a call can have all that the entry and the return have. */
+static int once_check(const struct code_place *place, unsigned int return_count, char *detail)
+{
+	unsigned int texts = 0;
+
+	for (unsigned int i = 0; i < place->field_count; i++)
+		texts += place->fields[i].type == WM_TYPE_STR;
+	if (place->field_count + return_count + 1 > CODE_FIELDS_MAX)
+		snprintf(detail, CODE_DETAIL_BYTES,
+			 "its fields, its result and the duration are more than %d",
+			 CODE_FIELDS_MAX);
+	else if (texts > DETOUR_KEPT_TEXTS)
+		snprintf(detail, CODE_DETAIL_BYTES, "more than %d of its arguments are text",
+			 DETOUR_KEPT_TEXTS);
+	else
+		return 0;
+	return -WM_E_FIELD_TYPE;
+}
+
+int code_predicates_choose(const struct code_request *request, const struct code_values *values,
+			   struct code_field *returns, unsigned int return_count,
+			   struct code_place *place, char *detail)
+{
+	int results[PREDICATES_MAX];
+
+	place->predicates = request->predicates;
+	place->predicate_count = request->predicate_count;
+	place->is_once = 0;
+	for (unsigned int i = 0; i < request->predicate_count; i++) {
+		const struct predicate *predicate = &request->predicates[i];
+		struct code_field duration = duration_field, context = { .from = { .bytes = 8 } };
+		struct code_field *field;
+		int at = argument_take(values, predicate->name, place), err;
+
+		results[i] = -1;
+		if (at == -WM_E_NO_PARAMETER && predicate_context(predicate->name, &context.type)) {
+			place->predicate_fields[i] = CONTEXT;
+			snprintf(context.name, sizeof(context.name), "%s", predicate->name);
+			field = &context;
+		} else if (at == -WM_E_NO_PARAMETER) {
+			at = results[i] = result_find(predicate, values, returns, return_count,
+						      detail);
+			if (at < 0)
+				return at;
+			place->is_once = 1;
+			field = at < (int)return_count ? &returns[at] : &duration;
+		} else if (at < 0) {
+			snprintf(detail, CODE_DETAIL_BYTES, "%s", predicate->name);
+			return at;
+		} else {
+			place->predicate_fields[i] = (uint8_t)at;
+			field = &place->fields[at];
+		}
+		err = predicate_check(predicate, field, detail);
+		if (err)
+			return err;
+	}
+	/* only now is it known how many fields the entry has */
+	for (unsigned int i = 0; i < request->predicate_count; i++)
+		if (results[i] >= 0)
+			place->predicate_fields[i] = (uint8_t)(place->field_count +
+							       (unsigned int)results[i]);
+	return place->is_once ? once_check(place, return_count, detail) : 0;
+}
+
+void code_predicates_write(const struct code_place *place, struct predicate *to)
+{
+	unsigned int duration = place->field_count + place->return_count;
+
+	for (unsigned int i = 0; i < place->predicate_count; i++) {
+		unsigned int at = place->predicate_fields[i];
+
+		if (at == CONTEXT) {
+			to[i] = place->predicates[i];
+			continue;
+		}
+		predicate_make(&place->predicates[i],
+			       at == duration ? &duration_field : &place->fields[at], &to[i]);
+		to[i].field = (uint8_t)(at + 1);
+	}
 }

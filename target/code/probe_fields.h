@@ -7,6 +7,7 @@
 #include "target/code/code_request.h"
 
 #define CODE_VALUES_MAX 64
+#define CODE_DETAIL_BYTES 256
 
 /* The values at a point: a function's parameters, a probe's arguments. Type 0: cannot be read. */
 struct code_values {
@@ -30,6 +31,20 @@ void code_values_registers(struct code_values *values);
  */
 int code_fields_choose(const struct code_request *request, const struct code_values *values,
 		       struct code_place *place, char *name);
+
+/*
+ * Find the fields that the request's predicates are about, among the place's; what is not there
+ * yet becomes a field, too. `returns`: of a function, what it may return; NULL: there is no return.
+ * A predicate of one of these, or of `duration`, makes the place one of a single event at the
+ * return; the caller then adds the returns. 0; -WM_E_NO_PARAMETER, -WM_E_FIELD_TYPE and the errors
+ * of code_fields_choose(), with words about it in detail[CODE_DETAIL_BYTES].
+ */
+int code_predicates_choose(const struct code_request *request, const struct code_values *values,
+			   struct code_field *returns, unsigned int return_count,
+			   struct code_place *place, char *detail);
+
+/* Write them as a detour's record has them. `to` has room for PREDICATES_MAX. */
+void code_predicates_write(const struct code_place *place, struct predicate *to);
 
 /*
  * Give a field another type (WM_TYPE_*), as far as what it is read from can hold it. 0,

@@ -7,6 +7,7 @@
 #ifndef TARGET_CODE_PROBE_PLACE_H
 #define TARGET_CODE_PROBE_PLACE_H
 
+#include "abi/predicate.h"
 #include "base/enumeration.h"
 
 #include <stdint.h>
@@ -65,6 +66,14 @@ struct code_place {
 	int is_entry;
 	int wants_return, wants_entry;
 	int is_safe; /* not where a uprobe of other tools could leave wrong code behind */
+	/* the request's, and which of the event's fields each is about */
+	const struct predicate *predicates;
+	unsigned int predicate_count;
+	uint8_t predicate_fields[PREDICATES_MAX];
+	/*
+	 * one event, at the return: the entry's fields, the return's, and `duration`
+	 */
+	int is_once;
 	unsigned int field_count;
 	unsigned int return_count; /* where wants_return; 0: nothing that a field can hold */
 	/*

@@ -351,7 +351,7 @@ static int retype_return(const struct code_request *request, struct code_paramet
 /* Debug information that is in files of its own may not be there: then name one. */
 static int report_unknown(struct query *query, struct code_place *place, const char *name)
 {
-	char missing[PATH_MAX] = "", words[PATH_MAX + 128];
+	char missing[PATH_MAX] = "", words[PATH_MAX + CODE_DETAIL_BYTES];
 
 	(void)code_dwarf_missing(query->module->file, missing, sizeof(missing));
 	snprintf(words, sizeof(words), "%s%s", name, missing);
@@ -363,7 +363,7 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 {
 	const struct code_request *request = query->request;
 	struct code_parameters known;
-	char name[64] = "ret";
+	char name[CODE_DETAIL_BYTES] = "ret";
 	int reported = code_parameters_read(&known, query->module->file, place->address,
 					    symbol->name, symbol->bind == BIND_LOCAL);
 	int err;
@@ -377,21 +377,24 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 			code_values_registers(&known.values);
 		return_guess(request, &known);
 	}
-	if (request->wants_return && known.never_returns)
-		return report(query, place, -WM_E_NO_RETURN, "");
 	err = retype_return(request, &known);
 	if (!err)
 		err = code_fields_choose(request, &known.values, place, name);
+	if (!err)
+		err = code_predicates_choose(request, &known.values, known.returns,
+					     known.return_count, place, name);
+	if ((request->wants_return || place->is_once) && known.never_returns)
+		return report(query, place, -WM_E_NO_RETURN, "");
 	if (err == -WM_E_NO_PARAMETER && reported < 0)
 		err = reported;
 	if (err == -WM_E_NO_PARAMETER && !reported)
 		return report_unknown(query, place, name);
-	if (!err && request->wants_return) {
+	place->wants_return = request->wants_return || place->is_once;
+	if (!err && place->wants_return) {
 		place->return_count = known.return_count;
 		memcpy(place->fields + place->field_count, known.returns,
 		       known.return_count * sizeof(known.returns[0]));
 	}
-	place->wants_return = request->wants_return;
 	return report(query, place, err, err ? name : "");
 }
 
@@ -562,7 +565,7 @@ static int usdt_place(const struct code_request *request, struct code_module *mo
 				    .source = "",
 				    .address = usdt->address,
 				    .semaphore = usdt->semaphore };
-	char detail[256] = "", argument[160], name[64];
+	char detail[CODE_DETAIL_BYTES + 256] = "", argument[160], name[CODE_DETAIL_BYTES];
 	int err, count;
 
 	if (!code_file_is_text(module->file, usdt->address, 1))
@@ -573,6 +576,8 @@ static int usdt_place(const struct code_request *request, struct code_module *mo
 	count = code_usdt_fields(usdt, module->file, values.all, CODE_VALUES_MAX);
 	values.count = count < CODE_VALUES_MAX ? (unsigned int)count : CODE_VALUES_MAX;
 	err = code_fields_choose(request, &values, &place, name);
+	if (!err)
+		err = code_predicates_choose(request, &values, NULL, 0, &place, name);
 	if (err == -WM_E_OPERAND) {
 		code_usdt_argument(usdt, atoi(name + 3), argument, sizeof(argument));
 		snprintf(detail, sizeof(detail), "%s is %s", name, argument);
@@ -616,13 +621,15 @@ static int address_place(const struct code_request *request, struct code_module 
 			 struct code_place *place, code_found *found, void *data)
 {
 	struct code_values values = { .with_registers = 1 };
-	char name[64];
+	char name[CODE_DETAIL_BYTES];
 	int err;
 
 	if (!code_file_is_text(module->file, place->address, 1))
 		return found(place, -WM_E_NOT_CODE, "", data);
 	code_values_registers(&values);
 	err = code_fields_choose(request, &values, place, name);
+	if (!err)
+		err = code_predicates_choose(request, &values, NULL, 0, place, name);
 	if (!err)
 		set_function(place, module);
 	return found(place, err, name, data);

@@ -437,14 +437,21 @@ static int code_emit(struct trampoline *trampoline, const struct code_place *pla
 static void returns_fill(struct control_detour *detour, const struct code_place *place)
 {
 	const struct code_field *returns = code_place_returns(place);
+	unsigned int first = place->is_once ? place->field_count : 0;
 
-	for (unsigned int i = 0; i < place->return_count && i < CODE_RETURNS_MAX; i++) {
+	for (unsigned int i = 0; i < place->return_count && first + i < CODE_RETURNS_MAX; i++) {
 		const struct code_operand *from = &returns[i].from;
 		int is_vector = from->kind == OPERAND_VECTOR;
 
-		detour->types[1][i] = returns[i].type;
-		detour->return_at[i] = (uint8_t)((is_vector ? 16 : 0) + 8 * from->reg +
-						 from->displacement);
+		detour->types[1][first + i] = returns[i].type;
+		detour->return_at[first + i] = (uint8_t)((is_vector ? 16 : 0) + 8 * from->reg +
+							 from->displacement);
+	}
+	if (place->is_once) {
+		memcpy(detour->types[1], detour->types[0], first);
+		detour->types[1][first + place->return_count] = WM_TYPE_U64; /* the duration */
+		detour->flags |= DETOUR_ONCE;
+		return;
 	}
 	if (place->return_count > 1 || detour->return_at[0] % 16)
 		detour->flags |= DETOUR_RETURN_PARTS;
@@ -543,7 +550,7 @@ int trampoline_compose(const struct sweep *sweep, const struct code_place *place
 }
 
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
-			     uint16_t guard, uint32_t call, unsigned int number,
+			     uint32_t guard, uint32_t call, unsigned int number,
 			     struct trampoline *trampoline)
 {
 	struct code_place place = { .address = function, .is_entry = 1 };

@@ -54,7 +54,7 @@ int trampoline_compose(const struct sweep *sweep, const struct code_place *place
  * `bytes`: from its start on, which no thread may be in.
  */
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
-			     uint16_t guard, uint32_t call, unsigned int number,
+			     uint32_t guard, uint32_t call, unsigned int number,
 			     struct trampoline *trampoline);
 
 /*

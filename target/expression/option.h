@@ -49,4 +49,7 @@ struct watch_type;
 int expression_test_bind(const struct watch_test *test, const struct watch_type *type,
 			 struct watch_condition *bound, struct watch_trouble *trouble);
 
+/* A literal of C that is no number: 'a', '\n', true, false, NULL. Returns 1 when it is one. */
+int expression_literal_read(const char *text, int64_t *value);
+
 #endif

@@ -59,8 +59,10 @@ static int enumerator_of(const struct watch_type *type, const char *name, int64_
 	return 0;
 }
 
-static int word_of(const char *text, int64_t *value)
+int expression_literal_read(const char *text, int64_t *value)
 {
+	if (character_of(text, value))
+		return 1;
 	*value = !strcmp(text, "true");
 	return *value || !strcmp(text, "false") || !strcmp(text, "NULL") ||
 	       !strcmp(text, "nullptr");
@@ -82,8 +84,7 @@ static int integer_of(const struct watch_type *type, const char *text, uint64_t 
 	int64_t value;
 	int err;
 
-	if (enumerator_of(type, text, &value) || character_of(text, &value) ||
-	    word_of(text, &value)) {
+	if (enumerator_of(type, text, &value) || expression_literal_read(text, &value)) {
 		*bits = has_sign ? (uint64_t)value : (uint64_t)value & mask;
 		return 0;
 	}

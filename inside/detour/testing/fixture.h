@@ -59,7 +59,7 @@ struct trial_wish {
 	unsigned int
 		/* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
 		argument;
-	uint16_t flags; /* DETOUR_* */
+	uint32_t flags; /* DETOUR_* */
 	uint16_t *semaphore;
 	const char *name;
 };

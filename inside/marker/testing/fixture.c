@@ -105,7 +105,7 @@ void fixture_arm_probe(const char *name, uint32_t id, unsigned int lanes,
 		for (uint32_t lane = 0; lane < SESSIONS_MAX; lane++) {
 			if (lanes >> lane & 1)
 				plan->consumers[plan->consumer_count++] = (struct plan_consumer){
-					.event_id = id, .lane = (uint16_t)lane
+					.event_id = id, .lane = (uint8_t)lane
 				};
 		}
 		plan_finish(plan);

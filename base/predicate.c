@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/predicate.h"
+
+#include "base/fieldname.h"
+
+#include <errno.h>
+#include <string.h>
+#include <waymark/marker.h>
+
+int predicate_is_sound(const struct predicate *predicate)
+{
+	unsigned int forms = predicate->forms;
+
+	return predicate->name[0] && memchr(predicate->name, 0, sizeof(predicate->name)) &&
+	       memchr(predicate->text, 0, sizeof(predicate->text)) &&
+	       predicate->by >= WATCH_BY_EQUAL && predicate->by <= WATCH_BY_BITS &&
+	       forms & (PREDICATE_INTEGER | PREDICATE_FLOAT | PREDICATE_TEXT) &&
+	       !(forms & ~(PREDICATE_INTEGER | PREDICATE_NEGATIVE | PREDICATE_HEX |
+			   PREDICATE_FLOAT | PREDICATE_TEXT));
+}
+
+/* The bits of an integer type; 0 for another type. */
+static unsigned int integer_bits(uint8_t type, int *is_signed)
+{
+	*is_signed = type == WM_TYPE_I8 || type == WM_TYPE_I16 || type == WM_TYPE_I32 ||
+		     type == WM_TYPE_I64 || type == WM_TYPE_CHAR;
+	switch (type) {
+	case WM_TYPE_I8:
+	case WM_TYPE_U8:
+	case WM_TYPE_BOOL:
+	case WM_TYPE_CHAR:
+		return 8;
+	case WM_TYPE_I16:
+	case WM_TYPE_U16:
+		return 16;
+	case WM_TYPE_I32:
+	case WM_TYPE_U32:
+		return 32;
+	case WM_TYPE_I64:
+	case WM_TYPE_U64:
+	case WM_TYPE_PTR:
+		return 64;
+	default:
+		return 0;
+	}
+}
+
+static int bind_integer(const struct predicate *predicate, unsigned int bits, int is_signed,
+			struct watch_condition *condition)
+{
+	uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+	uint64_t number = predicate->number;
+	int is_hex = predicate->forms & PREDICATE_HEX;
+
+	if (predicate->forms & PREDICATE_NEGATIVE) {
+		if (!is_signed || (0 - number) > (mask >> 1) + 1)
+			return -ERANGE;
+	} else if (number > (is_signed && !is_hex ? mask >> 1 : mask)) {
+		return -ERANGE;
+	} else if (is_signed && bits < 64 && number >> (bits - 1)) {
+		number |= ~mask;
+	}
+	condition->operand = number;
+	condition->as = is_signed && predicate->by != WATCH_BY_BITS ? WATCH_AS_SIGNED
+								    : WATCH_AS_UNSIGNED;
+	if (predicate->by == WATCH_BY_BITS)
+		condition->operand &= mask;
+	return 0;
+}
+
+int predicate_bind(const struct predicate *predicate, uint8_t type,
+		   struct watch_condition *condition)
+{
+	unsigned int forms = predicate->forms;
+	int is_signed;
+	unsigned int bits = integer_bits(type, &is_signed);
+
+	*condition = (struct watch_condition){ .of = WATCH_OF_NEW, .by = predicate->by };
+	if (type == WM_TYPE_STR)
+		return forms & PREDICATE_TEXT && predicate->by <= WATCH_BY_UNEQUAL ? 0 : -EINVAL;
+	if (forms & PREDICATE_TEXT)
+		return -EINVAL;
+	if (bits)
+		return forms & PREDICATE_INTEGER
+			       ? bind_integer(predicate, bits, is_signed, condition)
+			       : -EINVAL;
+	if ((type != WM_TYPE_F32 && type != WM_TYPE_F64) || !(forms & PREDICATE_FLOAT) ||
+	    predicate->by == WATCH_BY_BITS)
+		return -EINVAL;
+	condition->as = type == WM_TYPE_F32 ? WATCH_AS_F32 : WATCH_AS_F64;
+	condition->operand = type == WM_TYPE_F32 ? predicate->f32 : predicate->f64;
+	return 0;
+}
+
+enum predicate_of predicate_context(const char *name, uint8_t *type)
+{
+#define CONTEXT(word, of_type) { #word, of_type },
+	static const struct {
+		const char *name;
+		uint8_t type;
+	} contexts[] = { PREDICATE_CONTEXTS(CONTEXT) };
+#undef CONTEXT
+
+	for (int i = 0; i < PREDICATE_OF_COUNT - 1; i++) {
+		if (strcmp(contexts[i].name, name) != 0)
+			continue;
+		*type = contexts[i].type;
+		return (enum predicate_of)(i + 1);
+	}
+	return PREDICATE_OF_FIELD;
+}
+
+int predicate_field(const struct predicate *predicate, const char *fields, unsigned int count)
+{
+	char names[WM_FIELDS_MAX][FIELDNAME_BYTES];
+
+	if (count > WM_FIELDS_MAX)
+		count = WM_FIELDS_MAX;
+	if (predicate->field)
+		return predicate->field <= count ? predicate->field - 1 : -1;
+	fieldname_list(fields, (int)count, names);
+	for (unsigned int i = 0; i < count; i++)
+		if (!strcmp(names[i], predicate->name))
+			return (int)i;
+	return -1;
+}

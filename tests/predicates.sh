@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What is recorded with conditions is what the full trace has for which they hold: no more, no less.
+no_ticker=1
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+command -v python3 >/dev/null || skip "no python3"
+build_target filtered.c
+cc -O2 -fPIC -shared -I"$source_dir/include" "$source_dir/tests/targets/filtered_late.c" -o late.so || exit 1
+
+# recorded NAME WAY SPEC...: what the program does in that way, into ./NAME; its events, one a line, into NAME.events
+recorded()
+{
+	local name=$1 way=$2 status=0 specs=() spec
+	shift 2
+	for spec; do specs+=(-e "$spec"); done
+	[ "$way" != kill ] || status=137
+	rm -rf "$name"
+	run $status --json --buffer 64M -o "$name" "${specs[@]}" -- ./filtered "$way" ./late.so
+	expect "$name, $way: discarded" "$(json discarded)" 0
+	"$waymark" dump --json "$name" >"$name.events" || fail "$name, $way: dump"
+}
+
+# same WHAT EXPRESSION: ./some.events has what ./full.events has where a Python expression of their fields holds
+same()
+{
+	python3 "$source_dir/tests/predicates.py" "$2" <full.events | sort >wanted
+	python3 "$source_dir/tests/predicates.py" True <some.events | sort >got
+	[ -s wanted ] || fail "$1: nothing is wanted"
+	cmp -s wanted got || fail "$1: $(wc -l <got) events, expected $(wc -l <wanted): $(diff wanted got | head -n 5)"
+}
+
+# ---- markers: each way a process goes on or ends, with eight threads ----
+
+for way in plain fork late kill; do
+	recorded full "$way" 'shop:*'
+	recorded some "$way" 'shop:order/if=rows==0/'
+	same "order, $way" 'name == "shop:order" and f.rows == 0'
+	recorded some "$way" 'shop:query/if=sql~"UPDATE*",if=thread>=2,if=thread<6/'
+	same "query, $way" 'name == "shop:query" and str(f.sql).startswith("UPDATE") and 2 <= f.thread < 6'
+done
+recorded full late 'shop:*'
+recorded some late 'shop:late/if=round&6/'
+same "late library" 'name == "shop:late" and f.round & 6'
+
+# every relation, floats, text with commas and slashes in it, alternatives
+recorded full plain 'shop:*'
+for test in 'order/if=round!=7/|f.rows is not None and f.round != 7' 'order/if=price>=199.5/|f.price is not None and f.price >= 199.5' \
+	'order/if=rows>0xfa/|f.rows is not None and f.rows > 250' 'order/if=round<=1K,if=rows<3/|f.rows is not None and f.round <= 1024 and f.rows < 3' \
+	'query/if=sql=="UPDATE u SET a=1, b=2"/|f.sql == "UPDATE u SET a=1, b=2"' \
+	'query/if=sql!="UPDATE t"/|name == "shop:query" and f.sql is not None and f.sql != "UPDATE t"' \
+	'query/if=sql~*[12]/|f.sql in ("SELECT 1", "UPDATE u SET a=1, b=2")'; do
+	recorded some plain "shop:${test%%|*}"
+	same "${test%%|*}" "${test#*|}"
+done
+recorded some plain 'shop:order/if=rows==0/' 'shop:ord*/if=thread==3,if=round<10/'
+same "alternatives" 'name == "shop:order" and (f.rows == 0 or f.thread == 3 and f.round < 10)'
+recorded some plain 'shop:order/if=rows==0/' 'shop:*'
+same "a spec without conditions takes all" 'True'
+
+# ---- functions: arguments, enumerators, texts, in each way ----
+
+for way in plain fork kill; do
+	recorded full "$way" 'func:place@filtered/thread,size,name:str,colour/'
+	recorded some "$way" 'func:place@filtered/thread,size,name:str,colour,if=size>=1990,if=colour==BLUE/'
+	same "place, $way" 'f.size >= 1990 and f.colour == -3'
+done
+recorded full plain 'func:place@filtered/thread,size,name:str,colour/'
+recorded some plain 'func:place@filtered/args,if=arg2>1990,if=name~"n[3-5]"/'
+same "place: arg2, name" 'f.size > 1990 and f.name in ("n3", "n4", "n5")'
+
+# with the return: a call that is rejected has neither begin nor end
+recorded some plain 'func:place@filtered/ret,if=size==11/'
+expect "begins of a span" "$(grep -c place:begin some.events)" 8
+expect "ends of a span" "$(grep -c place:end some.events)" 8
+
+# ---- a condition on the result or the duration: one event, with the arguments of the entry ----
+
+for way in plain fork kill; do
+	recorded full "$way" 'func:place@filtered/thread,size,name:str,colour/'
+	recorded some "$way" 'func:place@filtered/thread,size,name:str,colour,if=ret<0,if=thread!=5/'
+	sed -i 's/,"duration":[0-9]*//; s/,"ret":-[0-9]*//' some.events
+	same "ret, $way" 'f.size % 11 == 0 and f.size and f.thread != 5'
+done
+recorded some plain 'func:wait_for@filtered/if=duration>1ms/'
+expect "slow calls" "$(grep -c '"is_slow":1' some.events)" 4
+expect "calls in all" "$(grep -c wait_for some.events)" 4
+python3 -c 'import json
+for line in open("some.events"):
+	fields = json.loads(line)["fields"]
+	assert 2e6 <= fields["duration"] < 2e9 and fields["ret"] == 1, fields' || fail "duration: $(head -n 2 some.events)"
+
+# ---- two recordings of one process: each has its own condition ----
+
+# the second is attached by the first one's program
+mkfifo go
+cat >both.sh <<-'END'
+	read -r line <go
+	exec ./filtered plain
+END
+start "$waymark" record -o first -e 'shop:order/if=rows==0/' -- bash both.sh
+first_recorder=$pid
+child_of "$first_recorder" bash
+start "$waymark" record -o second -p "$child" -e 'shop:order/if=rows==255/' -e shop:query
+await has_agent "$child" || fail "no agent in the shell"
+echo >go
+await has_ended "$child"
+await has_ended "$pid"
+await has_ended "$first_recorder"
+recorded full plain 'shop:*'
+"$waymark" dump --json first >some.events
+same "the first of two recordings" 'name == "shop:order" and f.rows == 0'
+"$waymark" dump --json second >some.events
+same "the second of two recordings" 'name == "shop:query" or name == "shop:order" and f.rows == 255'
+
+# ---- what can't be is refused before anything is armed ----
+
+# refused SPEC WORDS: nothing is recorded, and the words say why
+refused()
+{
+	rm -rf none
+	run 1 -o none -e "$1" -- ./filtered
+	grep -qF -e "$2" words || fail "$1: no '$2' in: $(cat words)"
+}
+
+refused 'shop:order/if=rowz==0/' 'no field rowz; did you mean rows?'
+refused 'shop:order/if=rows==256/' "can't be compared so"
+refused 'shop:order/if=rows~"a*"/' "can't be compared so"
+refused 'shop:query/if=sql==3/' "can't be compared so"
+refused 'func:place@filtered/if=siz>3/' 'siz; did you mean size?'
+refused 'func:place@filtered/if=colour==BLEU/' 'BLEU is no enumerator of its type; did you mean BLUE?'
+refused 'func:place@filtered/if=thread~"a"/' 'thread is no text'
+refused 'func:place@filtered/if=thread==0x100000000/' "thread can't have this value"
+
+# wrong SPEC WORDS: the spec can't be read
+wrong()
+{
+	rm -rf none
+	run 1 -o none -e "$1" -- ./filtered
+	grep -qF -e "$2" words || fail "$1: no '$2' in: $(cat words)"
+}
+
+wrong 'shop:order/if=rows/' 'is no condition'
+wrong 'shop:order/if=rows==/' 'is no condition'
+wrong 'shop:order/if=rows=="a/' 'has no quote'
+wrong 'shop:order/if=rows==RED/' 'compares with a word'
+wrong 'shop:order/if=rows==5q/' 'has no value'
+wrong 'shop:order/if=a==1,if=b==1,if=c==1,if=d==1,if=e==1/' 'one too many'
+
+# ---- a text that can't be read: the hit is left out, and counted ----
+
+cat >unreadable.c <<-'END'
+	__attribute__((noinline, noclone)) void take(const char *text) { __asm__ volatile("" : : "r"(text) : "memory"); }
+	int main(void)
+	{
+		for (int i = 0; i < 10; i++)
+			take(i % 2 ? "yes" : (const char *)8);
+		return 0;
+	}
+END
+cc -O1 -g unreadable.c -o unreadable || exit 1
+rm -rf some
+run 0 --json -o some -e 'func:take@unreadable/if=text~"y*"/' -- ./unreadable
+expect "readable texts" "$(json recorded)" 5
+run 0 -o some2 -e 'func:take@unreadable/if=text~"y*"/' -- ./unreadable
+grep -q '5 hits left out' words || fail "unreadable texts are not reported: $(cat words)"
+
+exit $failed

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * filtered WAY [LIBRARY]: eight threads pass markers and call a function, with values that depend
+ * on nothing but the thread and the round. Then, by WAY:
+ *
+ *	plain	 the program ends
+ *	fork	 a child does the same, as threads 8 to 15
+ *	late	 LIBRARY is loaded, and its marker passed by each thread
+ *	kill	 SIGKILL ends the program
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+
+#define THREADS 8
+#define ROUNDS 2000
+#define KEEP __attribute__((noinline, noclone))
+
+enum colour { RED, GREEN = 7, BLUE = -3 };
+
+static const char *const queries[] = { "SELECT 1", "UPDATE t", "UPDATE u SET a=1, b=2", NULL };
+static void (*late)(int thread, int round);
+static int first;
+
+/* The result is negative for one round in eleven. */
+KEEP int place(int thread, long size, const char *name, enum colour colour)
+{
+	__asm__ volatile("" : : "r"(name), "r"(colour) : "memory");
+	return size % 11 ? thread : -(int)size;
+}
+
+/* Takes 2 ms if it is slow. */
+KEEP int wait_for(int is_slow)
+{
+	if (is_slow)
+		usleep(2000);
+	__asm__ volatile("" : "+r"(is_slow));
+	return is_slow;
+}
+
+static void *work(void *data)
+{
+	int thread = (int)(long)data;
+	char name[16];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		unsigned char rows = (unsigned char)(round % 256);
+		double price = round / 8.0;
+
+		WAYMARK(shop, order, thread, round, rows, price);
+		WAYMARK(shop, query, thread, round, WM_FIELD(sql, queries[round % 4]));
+		snprintf(name, sizeof(name), "n%d", round % 10);
+		place(thread, round, name, round % 3 ? GREEN : BLUE);
+		memset(name, 'x', sizeof(name) - 1);
+		if (late)
+			late(thread, round);
+	}
+	return NULL;
+}
+
+static void all(void)
+{
+	pthread_t threads[THREADS];
+
+	for (long i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, work, (void *)(first + i));
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < 20; i++)
+		wait_for(i % 5 == 0);
+}
+
+int main(int count, char **arguments)
+{
+	const char *way = count > 1 ? arguments[1] : "plain";
+
+	all();
+	if (!strcmp(way, "fork")) {
+		pid_t child = fork();
+
+		first = THREADS;
+		if (!child) {
+			all();
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
+	}
+	if (!strcmp(way, "late")) {
+		void *library = dlopen(arguments[2], RTLD_NOW);
+
+		late = library ? (void (*)(int, int))dlsym(library, "late") : NULL;
+		if (!late)
+			return 1;
+		all();
+	}
+	if (!strcmp(way, "kill"))
+		raise(SIGKILL);
+	return 0;
+}
