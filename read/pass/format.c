@@ -283,11 +283,21 @@ static void losses_text(struct format *format, struct out *out, const struct mer
 	out_literal(out, ")\n");
 }
 
+const uint8_t *format_value(struct out *out, const struct trace_class *class, unsigned int field,
+			    const uint8_t *at)
+{
+	const char *name = name_of(class, field, at);
+
+	if (!name)
+		return value_text(out, class->types[field], at);
+	out_escaped(out, name, strlen(name));
+	return at + schema_type_bytes(class->types[field]);
+}
+
 void format_text(struct format *format, struct out *out, const struct merge_event *event)
 {
 	const struct trace_class *class = event->class;
 	const uint8_t *at = event->fields;
-	const char *name;
 
 	losses_text(format, out, event);
 	if (!class)
@@ -298,13 +308,7 @@ void format_text(struct format *format, struct out *out, const struct merge_even
 		out_short(out, i ? ", " : ": { ", i ? 2 : 4);
 		out_short(out, class->fields[i], class->field_bytes[i]);
 		out_literal(out, " = ");
-		name = name_of(class, i, at);
-		if (name) {
-			out_escaped(out, name, strlen(name));
-			at += schema_type_bytes(class->types[i]);
-		} else {
-			at = value_text(out, class->types[i], at);
-		}
+		at = format_value(out, class, i, at);
 	}
 	if (class->count)
 		out_literal(out, " }\n");
@@ -413,7 +417,7 @@ static void json_losses(struct format *format, struct out *out, const struct mer
 	out_literal(out, "}\n");
 }
 
-static const uint8_t *field_end(uint8_t type, const uint8_t *at)
+const uint8_t *format_field_end(uint8_t type, const uint8_t *at)
 {
 	if (type == WM_TYPE_STR)
 		return at + 2 + strlen((const char *)at + 1);
@@ -443,7 +447,7 @@ static void json_state(struct out *out, const struct trace_class *class, const u
 			out_char(out, '"');
 			found = 1;
 		}
-		at = field_end(type, at);
+		at = format_field_end(type, at);
 	}
 	if (found)
 		out_char(out, ']');
@@ -458,7 +462,7 @@ static void json_names(struct out *out, const struct trace_class *class, const u
 	for (unsigned int i = 0; class->names && i < class->count; i++, at = end) {
 		const char *name = name_of(class, i, at);
 
-		end = field_end(class->types[i], at);
+		end = format_field_end(class->types[i], at);
 		if (!name)
 			continue;
 		if (!found)

@@ -54,6 +54,13 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 /* Put its fields alone, as the members of an object: "field":value,... */
 void format_json_fields(struct out *out, const struct merge_event *event);
 
+/* Put the field of a class that is at `at`, as text. Returns where the next one is. */
+const uint8_t *format_value(struct out *out, const struct trace_class *class, unsigned int field,
+			    const uint8_t *at);
+
+/* Where the field behind one of that type is. */
+const uint8_t *format_field_end(uint8_t type, const uint8_t *at);
+
 /* The name of the thread that an event is about. NULL: unknown. */
 const char *format_comm(const struct format *format, const struct merge_event *event);
 

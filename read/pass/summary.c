@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/slots.h"
+#include "read/spans/span_calls.h"
 #include "read/spans/span_pairs.h"
 #include "trace/packet_walk.h"
 #include "trace/schema.h"
@@ -46,6 +47,7 @@ void summary_time_add(struct histogram *histogram, uint64_t value)
 	if (value > histogram->max)
 		histogram->max = value;
 	histogram->count++;
+	histogram->sum += value;
 	histogram->buckets[bucket_of(value)]++;
 }
 
@@ -319,6 +321,7 @@ static int span_find(struct pass *pass, const struct trace_class *class, uint64_
 	*found = summary->span_count;
 	span = &summary->spans[*found];
 	*span = (struct summary_span){ .name = strndup(class->name, bytes),
+				       .number = summary->span_count,
 				       .ticks_hz = ticks_hz,
 				       .times = &span_unmeasured };
 	if (!span->name)
@@ -374,6 +377,34 @@ static int tallies_make(struct pass *pass)
 			span_costs_find(&tally->costs, &pass->summary->spans[tally->span], class);
 		}
 	}
+	return 0;
+}
+
+static int spans_by_name(const void *left, const void *right)
+{
+	const struct summary_span *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+/* Sort the spans before any is counted: from then on they have their places. */
+static int spans_sort(struct pass *pass)
+{
+	const struct facts *meta = &pass->reader->meta;
+	struct summary *summary = pass->summary;
+	uint32_t *places = calloc(summary->span_count + 1ul, sizeof(*places));
+
+	if (!places)
+		return -ENOMEM;
+	if (summary->span_count)
+		qsort(summary->spans, summary->span_count, sizeof(*summary->spans), spans_by_name);
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		places[summary->spans[i].number] = i;
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count; j++)
+			pass->tallies[i][j].span = places[pass->tallies[i][j].span];
+	free(places);
 	return 0;
 }
 
@@ -491,6 +522,7 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 {
 	struct walk walk = packet->walk;
 	uint64_t end_ticks = packet->head.end_ticks, ticks = walk.ticks;
+	int is_heard = pass->spans.calls != NULL;
 	const uint8_t *fields;
 	struct tally *tally;
 	uint32_t id;
@@ -517,6 +549,11 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 			tally->last_thread = pass->thread;
 			thread_count(pass, tally->row, stream);
 		}
+		if (is_heard) {
+			pass->spans.class = tally->class;
+			pass->spans.fields = fields;
+			pass->spans.place.at = (uint32_t)(fields - packet->bytes);
+		}
 		if (tally->kind == 'b')
 			span_pairs_begin(&pass->spans, tally->span, &tally->costs, walk.ticks,
 					 walk.at);
@@ -534,6 +571,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 	int err = reader_stream_open(pass->reader, stream);
 
 	pass->covered_ticks = 0;
+	pass->spans.place.stream = (uint32_t)(stream - pass->reader->streams);
 	span_pairs_stream(&pass->spans);
 	if (err) {
 		reader_damage(pass->reader, stream->file, 0, stream->bytes,
@@ -552,6 +590,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 		end_ticks = packet.head.end_ticks;
 		discarded = packet.head.discarded;
 		next_seq = packet.head.seq + 1;
+		pass->spans.place.packet = packet.offset;
 		fault = read_packet(pass, stream, &packet, &start);
 		if (!fault)
 			continue;
@@ -707,13 +746,6 @@ static int by_count(const void *left, const void *right)
 	return order ? order : a->kind - b->kind;
 }
 
-static int spans_by_name(const void *left, const void *right)
-{
-	const struct summary_span *a = left, *b = right;
-
-	return strcmp(a->name, b->name);
-}
-
 /* Add up what each row's classes counted, and sort. */
 static void rows_finish(struct pass *pass)
 {
@@ -730,13 +762,17 @@ static void rows_finish(struct pass *pass)
 		}
 	}
 	qsort(summary->events, summary->event_count, sizeof(*summary->events), by_count);
-	if (summary->span_count)
-		qsort(summary->spans, summary->span_count, sizeof(*summary->spans), spans_by_name);
 }
 
 int summary_make(struct summary **summary, struct trace_reader *reader)
 {
-	struct pass pass = { .reader = reader };
+	return summary_make_calls(summary, reader, NULL);
+}
+
+int summary_make_calls(struct summary **summary, struct trace_reader *reader,
+		       struct span_calls *calls)
+{
+	struct pass pass = { .reader = reader, .spans.calls = calls };
 	int err;
 
 	*summary = pass.summary = calloc(1, sizeof(*pass.summary));
@@ -746,12 +782,18 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 	if (!err)
 		err = tallies_make(&pass);
 	if (!err)
+		err = spans_sort(&pass);
+	if (!err && calls)
+		err = span_calls_open(calls, reader, pass.summary);
+	if (!err)
 		err = rows_make(&pass);
 	pass.spans.all = pass.summary->spans;
 	if (!err)
 		err = read_streams(&pass);
 	if (!err)
 		rows_finish(&pass);
+	if (!err && calls)
+		err = span_calls_finish(calls);
 	for (uint32_t i = 0; pass.tallies && i < reader->meta.process_count; i++)
 		free(pass.tallies[i]);
 	free(pass.tallies);

@@ -6,6 +6,9 @@
  * name nest; those of different names may cross. A
  * gap in a stream (events lost, packets missing, damage) leaves the spans that are open across it
  * unmeasured, since their ends may be in the gap.
+ *
+ * A span's own time, "self", is that in which it is the innermost of its stream. A thread in a
+ * signal handler has another stream, so what the handler does is the span's own time too.
  */
 #ifndef READ_PASS_SUMMARY_H
 #define READ_PASS_SUMMARY_H
@@ -22,7 +25,7 @@
 #define HISTOGRAM_BUCKETS ((64 - HISTOGRAM_STEP_BITS + 1) << HISTOGRAM_STEP_BITS)
 
 struct histogram {
-	uint64_t count, min, max;
+	uint64_t count, min, max, sum;
 	uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
@@ -66,9 +69,11 @@ struct summary_cost {
 
 /* A span, in whichever processes with the same clock. */
 struct summary_span {
-	char *name; /* without ":begin" */
+	char *name;	 /* without ":begin" */
+	uint32_t number; /* in the order of their coming */
 	uint64_t ticks_hz;
 	struct histogram *times; /* never NULL */
+	uint64_t nested_ticks;	 /* of their sum, in spans that began in one; the others are self */
 	uint64_t unfinished;	 /* begun, and no end seen */
 	uint64_t unbegun;	 /* ended, and no begin seen */
 	uint32_t cost_count;
@@ -128,6 +133,11 @@ struct summary {
  * Freed with summary_free().
  */
 int summary_make(struct summary **summary, struct trace_reader *reader);
+
+/* The same; each measured span is added to *calls (read/spans/span_calls.h), whose wish is set. */
+struct span_calls;
+int summary_make_calls(struct summary **summary, struct trace_reader *reader,
+		       struct span_calls *calls);
 void summary_free(struct summary *summary); /* NULL is allowed */
 
 /* How much of the name of a begin or an end is its span's. */

@@ -146,6 +146,42 @@ static void expect_span(const char *name, uint64_t count, uint64_t unfinished, u
 	cr_assert_eq(span->unbegun, unbegun, "%s: unbegun %lu", name, span->unbegun);
 }
 
+/* db:query 1000..1600 has db:step 1100..1300, and db:query 1150..1200 in that. */
+static void put_nested(void)
+{
+	put(QUERY_BEGIN, 1000);
+	put(STEP_BEGIN, 1100);
+	put(QUERY_BEGIN, 1150);
+	put(QUERY_END, 1200);
+	put(STEP_END, 1300);
+	put(QUERY_END, 1600);
+}
+
+Test(summary, self_leaves_out_spans_that_began_in_it, .init = begin_trace, .fini = end_trace)
+{
+	put_nested();
+	sum_up();
+	cr_expect_eq(span_of("db:query")->times->sum, 650);
+	cr_expect_eq(span_of("db:query")->nested_ticks, 200);
+	cr_expect_eq(span_of("db:step")->times->sum, 200);
+	cr_expect_eq(span_of("db:step")->nested_ticks, 50);
+}
+
+Test(summary, self_of_crossing_spans_is_of_the_one_that_began_last, .init = begin_trace,
+     .fini = end_trace)
+{
+	put(BUSY, 1000);
+	put(QUERY_BEGIN, 1000);
+	put(STEP_BEGIN, 1100);
+	put(QUERY_BEGIN, 1200);
+	put(STEP_END, 1500);  /* 100 of its own, before the inner query */
+	put(QUERY_END, 1700); /* the inner one: all of it */
+	put(QUERY_END, 2000); /* 100 before the step, 300 after the inner query */
+	sum_up();
+	cr_expect_eq(span_of("db:step")->nested_ticks, 400 - 100);
+	cr_expect_eq(span_of("db:query")->nested_ticks, 1000 - 400);
+}
+
 Test(summary, events_are_counted_by_name_and_thread)
 {
 	begin_trace();

@@ -3,6 +3,7 @@
 
 #include "abi/cost.h"
 #include "base/array.h"
+#include "read/spans/span_calls.h"
 #include "trace/packet_walk.h"
 
 #include <stdlib.h>
@@ -115,7 +116,7 @@ static __attribute__((noinline)) void span_costs_add(struct summary_span *span,
 
 struct histogram span_unmeasured;
 
-static void measured(struct summary_span *span, uint64_t ticks)
+static void measured(struct summary_span *span, uint64_t ticks, uint64_t nested_ticks)
 {
 	if (span->times == &span_unmeasured) {
 		struct histogram *times = calloc(1, sizeof(*times));
@@ -127,6 +128,42 @@ static void measured(struct summary_span *span, uint64_t ticks)
 		span->times = times;
 	}
 	summary_time_add(span->times, ticks);
+	if (nested_ticks)
+		span->nested_ticks += nested_ticks;
+}
+
+/* Apart, so that spans without a struct span_calls need no registers kept for it. */
+static __attribute__((noinline)) void note(struct span_pairs *pairs, struct span_half *half)
+{
+	if (!pairs->replayed) {
+		span_calls_note(pairs->calls, pairs, half);
+		return;
+	}
+	half->place = pairs->replayed->place;
+	memcpy(half->fields, pairs->replayed->fields, sizeof(half->fields));
+}
+
+static void heard(struct span_pairs *pairs, const struct span_half *open, uint64_t ticks,
+		  uint64_t nested_ticks)
+{
+	struct span_half end = { .span = open->span, .is_end = 1 };
+
+	note(pairs, &end);
+	span_calls_add(pairs->calls, open, &end, open > pairs->open.all ? open[-1].span : SPAN_NONE,
+		       ticks, ticks > nested_ticks ? ticks - nested_ticks : 0);
+}
+
+/*
+ * A span ends that is not the innermost: the one that began in it, and ends later, has its part so
+ * far in this one, and in none around it.
+ */
+static void cross(struct span_half *half, uint64_t ticks)
+{
+	struct span_half *inner = half + 1;
+	uint64_t part = half->ticks + ticks - inner->ticks - inner->counted;
+
+	half->within += part;
+	inner->counted += part;
 }
 
 /* No other half is in this stream. */
@@ -151,6 +188,18 @@ static void leave_oldest(struct span_pairs *pairs, uint32_t count)
 	span_stack_remove_oldest(&pairs->open, count);
 }
 
+/* An end without a begin. */
+static void leave_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
+		      uint64_t ticks, const uint8_t *end)
+{
+	struct span_half half = { .span = span, .is_end = 1, .ticks = ticks, .costs = costs };
+
+	span_costs_take(costs, end, half.values);
+	if (pairs->calls)
+		note(pairs, &half);
+	leave(pairs, &half);
+}
+
 void span_pairs_begin(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
 		      uint64_t ticks, const uint8_t *end)
 {
@@ -165,27 +214,54 @@ void span_pairs_begin(struct span_pairs *pairs, uint32_t span, const struct span
 		return;
 	}
 	open->ticks = ticks;
+	open->within = open->counted = 0;
 	open->costs = costs;
 	span_costs_take(costs, end, open->values);
+	if (__builtin_expect(pairs->calls != NULL, 0))
+		note(pairs, open);
 }
 
-void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
-		    uint64_t ticks, const uint8_t *end)
+/* Any end. Apart from the most frequent, so that these need no registers kept for it. */
+static __attribute__((noinline)) void end_any(struct span_pairs *pairs, uint32_t span,
+					      const struct span_costs *costs, uint64_t ticks,
+					      const uint8_t *end)
 {
 	struct span_half *open = span_stack_find(&pairs->open, span);
+	uint64_t nested_ticks;
 
 	if (!open) {
-		struct span_half half = { span, 1, ticks, costs, { 0 } };
-
-		span_costs_take(costs, end, half.values);
-		leave(pairs, &half);
+		leave_end(pairs, span, costs, ticks, end);
 		return;
 	}
 	ticks -= open->ticks;
 	if (pairs->all[span].cost_count)
 		span_costs_add(&pairs->all[span], open->costs, open->values, costs, end);
+	if (open != &pairs->open.all[pairs->open.count - 1])
+		cross(open, ticks);
+	if (open > pairs->open.all)
+		open[-1].within += ticks - open->counted;
+	nested_ticks = open->within;
+	if (pairs->calls)
+		heard(pairs, open, ticks, nested_ticks);
 	span_stack_remove(&pairs->open, open);
-	measured(&pairs->all[span], ticks);
+	measured(&pairs->all[span], ticks, nested_ticks);
+}
+
+void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
+		    uint64_t ticks, const uint8_t *end)
+{
+	uint32_t count = pairs->open.count;
+	struct span_half *last = count ? &pairs->open.all[count - 1] : NULL;
+
+	if (!last || last->span != span || pairs->all[span].cost_count || pairs->calls) {
+		end_any(pairs, span, costs, ticks, end);
+		return;
+	}
+	pairs->open.count = count - 1;
+	ticks -= last->ticks;
+	if (count > 1)
+		last[-1].within += ticks - last->counted;
+	measured(&pairs->all[span], ticks, last->within);
 }
 
 void span_pairs_stream(struct span_pairs *pairs)
@@ -213,12 +289,13 @@ void span_pairs_thread(struct span_pairs *pairs, int has_many)
 	if (pairs->alone_count)
 		qsort(pairs->alone, pairs->alone_count, sizeof(*pairs->alone), by_time);
 	for (size_t i = 0; i < pairs->alone_count; i++) {
-		const struct span_half *half = &pairs->alone[i];
+		const struct span_half *half = pairs->replayed = &pairs->alone[i];
 
 		(half->is_end ? span_pairs_end : span_pairs_begin)(
 			pairs, half->span, half->costs, half->ticks,
 			(const uint8_t *)(half->values + half->costs->count));
 	}
+	pairs->replayed = NULL;
 	span_pairs_forget(pairs);
 	pairs->alone_count = 0;
 	pairs->has_alone = has_many;

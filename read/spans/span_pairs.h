@@ -24,13 +24,27 @@ struct span_costs {
 void span_costs_find(struct span_costs *costs, struct summary_span *span,
 		     const struct trace_class *class);
 
+#define SPAN_BY_MAX 3 /* fields that spans are grouped by */
+
+/* Where an event is in a trace. */
+struct span_place {
+	uint64_t packet; /* in its stream's file */
+	uint32_t stream; /* of the reader's */
+	uint32_t at;	 /* its fields, in the packet */
+};
+
 /* A begin, or an end alone. */
 struct span_half {
 	uint32_t span; /* its place in all[] */
 	int is_end;
 	uint64_t ticks;
+	uint64_t within;  /* so far, in spans that began in it */
+	uint64_t counted; /* so far, in a span around it that has ended */
 	const struct span_costs *costs;
 	uint64_t values[SUMMARY_COSTS_MAX]; /* of the counts; or the times by state */
+	/* by span_calls_note() alone */
+	struct span_place place;
+	const char *fields[SPAN_BY_MAX];
 };
 
 /* The begins in one stream whose ends have not come; the innermost is last. Zeroed: none. */
@@ -86,6 +100,12 @@ struct span_pairs {
 	size_t alone_count, alone_room;
 	size_t alone_end; /* the stream being read may have some up to here */
 	int has_alone;
+	const struct span_half *replayed; /* one of `alone` that is put together now */
+	struct span_calls *calls;	  /* is given each measured span, or NULL */
+	/* then the event that is being read: */
+	struct span_place place;
+	const struct trace_class *class;
+	const uint8_t *fields;
 };
 
 /* The times of every span that has not been measured yet. */
