@@ -93,7 +93,7 @@ Test(report, tells_counts_losses_and_spans)
 	expect("Threads      2\n");
 	expect("db:query:begin     10         1.1  45.5%        2\n");
 	expect("Losses       none\n");
-	expect("db:query     10  1.00 us  1.00 us  1.00 us  1.00 us\n");
+	expect("db:query     10  10.0 us  10.0 us  1.00 us  1.00 us  1.00 us  1.00 us\n");
 	expect("db:query  1.00 us  2.00 us     10  ########################################\n");
 	sample_folder_remove(dir);
 }

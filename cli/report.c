@@ -16,36 +16,46 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static const char usage
-	[] = "Usage: waymark report [OPTION] DIR\n"
-	     "Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans\n"
-	     "took, and where threads were when samples were taken.\n"
-	     "\n"
-	     "Only the samples (record -e sample:cpu-clock/callchain/):\n"
-	     "  --functions which functions they are in, and which called these\n"
-	     "  --lines     which lines of source\n"
-	     "  --callers FUNCTION  what called it; may be a glob\n"
-	     "  --threads   which threads\n"
-	     "\n"
-	     "  -n, --last N  N rows of each table of samples (default 20; 0: all)\n"
-	     "  --event NAME  only samples of this event; may be a glob\n"
-	     "  --tid T     only samples of this thread\n"
-	     "  --pid P     only samples of this process\n"
-	     "  --root DIR  find the program's files below DIR, as they were on another machine\n"
-	     "  --no-parameters  name functions without parameters: f, and not f(int)\n"
-	     "  --json      as one JSON object\n"
-	     "  --csv       as CSV, one table after another\n"
-	     "  --repair    first cut torn packets off, so that every CTF reader can read the trace;\n"
-	     "              what is cut off is kept in hidden files beside the streams\n"
-	     "  -h, --help  this\n"
-	     "\n"
-	     "Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";
+static const char usage[] =
+	"Usage: waymark report [OPTION]... DIR\n"
+	"Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans\n"
+	"took, and where threads were when samples were taken.\n"
+	"\n"
+	"Only a part of it:\n"
+	"  --spans     spans and functions: calls, total, self, mean, quantiles\n"
+	"  --by FIELD[,FIELD]  spans by the values of these fields; also thread, comm, tid, pid\n"
+	"  --callers NAME  what called a function, in spans and samples, and the spans that it\n"
+	"              called; may be a glob\n"
+	"  --functions, --lines, --threads\n"
+	"              the samples (record -e sample:cpu-clock/callchain/): which functions,\n"
+	"              lines of source or threads they are in\n"
+	"\n"
+	"  --sort COLUMN  the table of spans by this column: self, p99, calls (default total)\n"
+	"  -n, --top N  N rows of each table of spans and samples (default 20; 0: all)\n"
+	"  --event NAME  only spans and samples of this name; may be a glob\n"
+	"  --tid T     only spans and samples of this thread\n"
+	"  --pid P     only spans and samples of this process\n"
+	"  --min TIME  only spans that took so long, as 3ms\n"
+	"  --root DIR  find the program's files below DIR, as they were on another machine\n"
+	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
+	"  --json      as one JSON object\n"
+	"  --csv       as CSV, one table after another\n"
+	"  --repair    first cut torn packets off, so that every CTF reader can read the trace;\n"
+	"              what is cut off is kept in hidden files beside the streams\n"
+	"  -h, --help  this\n"
+	"\n"
+	"Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";
+
+#define TOP_DEFAULT 20
 
 struct report_options {
 	const char *dir;
 	enum rows_format format;
 	int repair;
-	int is_of_samples; /* nothing else is wanted */
+	unsigned int views; /* of enum report_view; 0: all */
+	unsigned int span_sort;
+	char by[256]; /* what spans.by points into */
+	struct span_wish spans;
 	struct report_samples_options samples;
 	struct image_options image;
 };
@@ -57,9 +67,54 @@ static int take_view(void *data, const struct command_option *option, const char
 
 	(void)name;
 	options->samples.by = (enum samples_by)option->min;
-	options->samples.callee = text;
+	options->samples.callee = options->spans.edges = text;
 	options->samples.samples.wants_trails = options->samples.by == SAMPLES_BY_CALLER;
-	options->is_of_samples = 1;
+	options->views |= VIEW_SAMPLES | (text ? VIEW_CALLS : 0);
+	return CLI_FINE;
+}
+
+static int take_spans(void *data, const struct command_option *option, const char *text,
+		      const char *name)
+{
+	(void)option, (void)text, (void)name;
+	((struct report_options *)data)->views |= VIEW_SPANS;
+	return CLI_FINE;
+}
+
+static int take_by(void *data, const struct command_option *option, const char *text,
+		   const char *name)
+{
+	struct report_options *options = data;
+	char *save = NULL;
+
+	(void)option;
+	options->views |= VIEW_SPANS;
+	options->spans.by_count = 0;
+	snprintf(options->by, sizeof(options->by), "%s", text);
+	for (char *field = strtok_r(options->by, ",", &save); field;
+	     field = strtok_r(NULL, ",", &save)) {
+		if (options->spans.by_count == SPAN_BY_MAX)
+			return complain_usage(name, "--by takes %d fields at most", SPAN_BY_MAX);
+		options->spans.by[options->spans.by_count++] = field;
+	}
+	return options->spans.by_count ? CLI_FINE : complain_usage(name, "--by needs a field");
+}
+
+static int take_sort(void *data, const struct command_option *option, const char *text,
+		     const char *name)
+{
+	const char *columns[ROW_COLUMNS_MAX];
+	int column = rows_column(&report_span_table, text);
+
+	(void)option;
+	if (column < 0) {
+		for (unsigned int i = 0; i < report_span_table.count; i++)
+			columns[i] = report_span_table.columns[i].name;
+		complain_usage(name, "the table of spans has no column %s", text);
+		complain_meant(text, columns, report_span_table.count);
+		return CLI_USAGE;
+	}
+	((struct report_options *)data)->span_sort = (unsigned int)column;
 	return CLI_FINE;
 }
 
@@ -69,15 +124,18 @@ static int take_view(void *data, const struct command_option *option, const char
 	}
 
 static const struct command_option table[] = {
+	{ "spans", 0, COMMAND_CALL, .take = take_spans, .has_no_value = 1 },
+	{ "by", 0, COMMAND_CALL, .take = take_by },
+	{ "callers", 0, COMMAND_CALL, .min = SAMPLES_BY_CALLER, .take = take_view },
 	VIEW("functions", SAMPLES_BY_FUNCTION),
 	VIEW("lines", SAMPLES_BY_LINE),
 	VIEW("threads", SAMPLES_BY_THREAD),
-	{ "callers", 0, COMMAND_CALL, .min = SAMPLES_BY_CALLER, .take = take_view },
-	{ "last", 'n', COMMAND_NUMBER, COMMAND_TO(report_options, samples.last),
-	  .max = UINT64_MAX - 1 },
+	{ "sort", 0, COMMAND_CALL, .take = take_sort },
+	{ "top", 'n', COMMAND_NUMBER, COMMAND_TO(report_options, samples.top), .max = INT64_MAX },
 	{ "event", 0, COMMAND_TEXT, COMMAND_TO(report_options, samples.samples.event) },
 	{ "tid", 0, COMMAND_ID, COMMAND_TO(report_options, samples.samples.tid) },
 	{ "pid", 0, COMMAND_ID, COMMAND_TO(report_options, samples.samples.pid) },
+	{ "min", 0, COMMAND_TIME, COMMAND_TO(report_options, spans.min_ns) },
 	{ "root", 0, COMMAND_TEXT, COMMAND_TO(report_options, image.root) },
 	{ "no-parameters", 0, COMMAND_FLAG, COMMAND_TO(report_options, image.with_parameters) },
 	{ "json", 0, COMMAND_FLAG, COMMAND_TO(report_options, format), .min = ROWS_JSON },
@@ -91,34 +149,53 @@ static const struct command_line line = { "report", usage, table, 0 };
 /* -1 to continue, else the exit status. */
 static int read_options(struct report_options *options, int argc, char **argv)
 {
+	struct span_wish *spans = &options->spans;
 	int status;
 
-	*options = (struct report_options){ .samples = { .last = SAMPLES_ROWS_DEFAULT } };
+	*options = (struct report_options){ .samples = { .top = TOP_DEFAULT } };
 	options->image.with_parameters = 1;
 	options->samples.samples.beat = pulse_beat;
+	options->span_sort = (unsigned int)rows_column(&report_span_table, "total");
 	status = command_line_read(&line, argc, argv, options);
-	if (!options->samples.last)
-		options->samples.last = UINT64_MAX;
+	spans->name = options->samples.samples.event;
+	spans->pid = options->samples.samples.pid;
+	spans->tid = options->samples.samples.tid;
+	spans->has_groups = options->views & VIEW_SPANS &&
+			    (spans->by_count || spans->name || spans->pid || spans->tid ||
+			     spans->min_ns);
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
-/* Print it all, or nothing but the samples. Returns an exit status. */
+/* The parts that were asked for and are absent. NULL: one is there. */
+static const char *missing(const struct report *report, const struct report_options *options)
+{
+	if (!options->views || report_spans_are_there(report, options->views) ||
+	    (options->views & VIEW_SAMPLES && report->samples.samples.sum_count))
+		return NULL;
+	return !(options->views & VIEW_SAMPLES) ? "spans"
+	       : options->views & VIEW_CALLS	? "samples or calls of that function"
+						: "samples";
+}
+
+/* Print it all, or nothing but the views. Returns an exit status. */
 static int report_show(const struct report *report, const struct report_options *options)
 {
 	const struct samples_options *wanted = &options->samples.samples;
+	const char *none = missing(report, options);
 	struct rows *rows;
 
-	if (options->is_of_samples && !report->samples.samples.sum_count)
-		return complain(-WM_E_NOT_RECORDED, "samples%s: %s",
+	if (none)
+		return complain(-WM_E_NOT_RECORDED, "%s%s: %s", none,
 				wanted->event || wanted->pid || wanted->tid
 					? " of that event, process or thread"
 					: "",
 				options->dir);
 	rows = output_rows(options->format);
-	if (options->is_of_samples)
-		report_samples_print(&report->samples, rows);
-	else
+	if (!options->views)
 		report_print(report, rows);
+	report_spans_view(rows, report, options->views);
+	if (options->views & VIEW_SAMPLES)
+		report_samples_print(&report->samples, rows);
 	return output_rows_end(CLI_FINE);
 }
 
@@ -143,25 +220,37 @@ static int report_observe(struct report *report)
 	return err;
 }
 
+/* Whether spans have the fields that --by names. Returns an exit status. */
+static int report_fields_check(struct trace_reader *reader, const struct span_wish *wish)
+{
+	for (unsigned int k = 0; k < wish->by_count; k++)
+		if (!span_calls_has(reader, wish->by[k]))
+			return complain(-WM_E_NOT_RECORDED, "spans with a field %s", wish->by[k]);
+	return CLI_FINE;
+}
+
 static int report_read(struct report *report, const struct report_options *options)
 {
 	struct trace_reader *reader = report->reader;
-	int err = images_open(&report->images, reader, &options->image);
+	struct span_calls *calls = options->spans.has_groups || options->views & VIEW_CALLS
+					   ? &report->calls
+					   : NULL;
+	int wants_all = !options->views,
+	    err = images_open(&report->images, reader, &options->image);
+	int wants_spans = wants_all || options->views & (VIEW_SPANS | VIEW_CALLS);
 
-	if (!err && !options->is_of_samples) {
-		err = summary_make(&report->summary, reader);
-		if (!err)
-			err = report_trails(&report->trails, reader);
-		reader->is_noted = 1;
-		if (!err)
-			err = watch_wheres_read(&report->wheres, &report->images);
-		if (!err)
-			err = report_watches(&report->watches, reader, report->wheres);
-		if (!err)
-			err = report_threads(&report->threads, reader, report->summary,
-					     report->wheres);
-	}
-	if (!err)
+	if (!err && wants_spans)
+		err = summary_make_calls(&report->summary, reader, calls);
+	if (!err && wants_all)
+		err = report_trails(&report->trails, reader);
+	reader->is_noted = wants_spans != 0;
+	if (!err && wants_spans)
+		err = watch_wheres_read(&report->wheres, &report->images);
+	if (!err && wants_all)
+		err = report_watches(&report->watches, reader, report->wheres);
+	if (!err && wants_spans && !calls)
+		err = report_threads(&report->threads, reader, report->summary, report->wheres);
+	if (!err && (wants_all || options->views & VIEW_SAMPLES))
 		err = report_samples(&report->samples, &report->images, &options->samples);
 	return err ? err : report_observe(report);
 }
@@ -173,6 +262,7 @@ static void report_release(struct report *report)
 	report_watches_release(&report->watches);
 	watch_wheres_free(report->wheres);
 	images_close(&report->images);
+	span_calls_release(&report->calls);
 	summary_free(report->summary);
 	trace_reader_close(report->reader);
 }
@@ -182,6 +272,8 @@ static int report_make(struct report *report, const struct report_options *optio
 {
 	int err = trace_reader_open(&report->reader, options->dir), status;
 
+	if (!err && report_fields_check(report->reader, &options->spans))
+		return CLI_FAILED;
 	if (!err)
 		err = report_read(report, options);
 	status = err ? complain(err, "%s", options->dir) : report_show(report, options);
@@ -202,6 +294,9 @@ int cmd_report(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	report.dir = options.dir;
+	report.top = options.samples.top;
+	report.span_sort = options.span_sort;
+	report.calls.wish = options.spans;
 	if (options.repair) {
 		int streams = trace_repair(options.dir);
 

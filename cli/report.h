@@ -9,10 +9,14 @@
 #include "read/history/samples.h"
 #include "read/pass/summary.h"
 #include "read/pass/thread_names.h"
-#include "read/rows/render.h"
+#include "read/rows/rows_sorted.h"
+#include "read/spans/span_calls.h"
 #include "read/states/switches.h"
 #include "record/watch/watches.h"
 #include "trace/process_records.h"
+
+/* Parts of a report that are printed alone. */
+enum report_view { VIEW_SAMPLES = 1, VIEW_SPANS = 2, VIEW_CALLS = 4 };
 
 /* What of the trails is there and what is not. */
 struct report_trails {
@@ -26,14 +30,12 @@ struct report_trails {
 
 /* ---- samples of the kernel, by function, line, caller or thread: a table for each event ---- */
 
-#define SAMPLES_ROWS_DEFAULT 20
-
 enum samples_by { SAMPLES_BY_FUNCTION, SAMPLES_BY_LINE, SAMPLES_BY_THREAD, SAMPLES_BY_CALLER };
 
 struct report_samples_options {
 	enum samples_by by;
 	const char *callee; /* whose callers are wanted: its name, or a glob */
-	uint64_t last;	    /* rows of each table; UINT64_MAX: all */
+	uint64_t top;	    /* rows of each table; 0: all */
 	struct samples_options samples;
 };
 
@@ -89,13 +91,34 @@ struct report {
 	const char *dir;
 	struct trace_reader *reader;
 	struct summary *summary;
+	struct span_calls calls;
 	struct images images;
 	struct watch_wheres *wheres;
 	struct report_trails trails;
 	struct report_watches watches;
 	struct report_threads threads;
 	struct report_samples samples;
+	unsigned int span_sort; /* a column of report_span_table */
+	uint64_t top;		/* rows of a table; 0: all */
 };
+
+/* Columns of a row with times by state, and their values, of enum thread_time. */
+#define TIME_COLUMNS                                                                               \
+	{ "running", ROW_U64, ROW_NS, 0, "on a CPU" },                                             \
+		{ "runnable", ROW_U64, ROW_NS, 0, "ready to run, without a CPU" },                 \
+		{ "asleep", ROW_U64, ROW_NS, 0, "it waited" },                                     \
+		{ "waiting", ROW_U64, ROW_NS, ROW_QUIET,                                           \
+		  "asleep, then perhaps runnable: not all wakes are recorded" },                   \
+	{                                                                                          \
+		"unknown", ROW_U64, ROW_NS, ROW_QUIET, "events of its CPU are missing"             \
+	}
+
+#define TIME_VALUES(is_known, ns)                                                                  \
+	(is_known) ? row_u64((ns)[THREAD_TIME_RUNNING]) : row_null(),                              \
+		(is_known) ? row_u64((ns)[THREAD_TIME_RUNNABLE]) : row_null(),                     \
+		(is_known) ? row_u64((ns)[THREAD_TIME_ASLEEP]) : row_null(),                       \
+		(is_known) ? row_u64((ns)[THREAD_TIME_WAITING]) : row_null(),                      \
+		(is_known) ? row_u64((ns)[THREAD_TIME_UNKNOWN]) : row_null()
 
 /* All zero where it has none. Damage that is found is the reader's. 0 or -errno. */
 int report_trails(struct report_trails *sum, struct trace_reader *reader);
@@ -128,6 +151,13 @@ int report_watches(struct report_watches *watches, const struct trace_reader *re
 void report_watches_release(struct report_watches *watches);
 
 void report_watches_print(const struct report_watches *watches, struct rows *rows);
+
+extern const struct row_table report_span_table;
+
+/* Spans, their histograms and counts; the parts that are asked for alone; whether one is there. */
+void report_spans_print(struct rows *rows, const struct report *report);
+void report_spans_view(struct rows *rows, const struct report *report, unsigned int views);
+int report_spans_are_there(const struct report *report, unsigned int views);
 
 void report_print(const struct report *report, struct rows *rows);
 

@@ -425,12 +425,14 @@ static void event_rows(struct rows *rows, const struct report_samples *report)
 void report_samples_print(const struct report_samples *report, struct rows *rows)
 {
 	const struct row_table *table = tables[report->options->by];
-	struct rows_layout layout = { .more = "-n 0 shows all" };
+	struct rows_layout layout = { .more = "--top 0 shows all" };
 	int is_text = rows->format == ROWS_TEXT;
 	char title[1024];
+	uint64_t top;
 
 	if (!report->tables)
 		return;
+	top = report->options->top ? report->options->top : UINT64_MAX;
 	layout.title = title;
 	event_rows(rows, report);
 	if (!is_text)
@@ -441,10 +443,10 @@ void report_samples_print(const struct report_samples *report, struct rows *rows
 		sample_title(report, i, title, sizeof(title));
 		if (is_text)
 			rows_open(rows, table, &layout);
-		for (size_t j = 0; j < of->count && j < report->options->last; j++)
+		for (size_t j = 0; j < of->count && j < top; j++)
 			sample_row(rows, report, i, &of->rows[j]);
-		if (of->count > report->options->last)
-			rows_skip(rows, of->count - report->options->last);
+		if (of->count > top)
+			rows_skip(rows, of->count - top);
 		if (is_text)
 			rows_close(rows);
 	}

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report.h"
 
-#include "abi/cost.h"
 #include "base/name_match.h"
 #include "cli/trail_view.h"
 
@@ -10,80 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BAR_WIDTH 40
 #define ROWS_SHOWN 20 /* of a table without an option for it */
 #define THREADS_SHOWN 20
-
-/* ---- a span's histogram ---- */
-
-#define ROWS_FINE 12
-#define ROWS_MAX 24
-
-/* A row of a span's histogram. */
-struct histogram_row {
-	uint64_t low_ns, high_ns, count;
-};
-
-/* Ticks of a span's clock in nanoseconds. */
-static double span_ns_of(const struct summary_span *span, uint64_t ticks)
-{
-	return (double)ticks * 1e9 / (double)span->ticks_hz;
-}
-
-/* The next bound after 1, 2, 5, 10, ...; or only after 1, 10, ... */
-static uint64_t next_bound(uint64_t bound, int coarse)
-{
-	uint64_t power = 1;
-
-	while (power <= bound / 10)
-		power *= 10;
-	if (coarse || bound / power >= 5)
-		return power * 10;
-	return bound / power >= 2 ? power * 5 : power * 2;
-}
-
-static int fill_rows(const struct summary_span *span, struct histogram_row *rows, int room,
-		     int coarse)
-{
-	double per_ns = (double)span->ticks_hz / 1e9;
-	uint64_t min = (uint64_t)span_ns_of(span, span->times->min);
-	uint64_t max = (uint64_t)span_ns_of(span, span->times->max);
-	uint64_t low = 1, high, low_ticks = 0;
-	int count = 0;
-
-	while ((high = next_bound(low, coarse)) <= min)
-		low = high;
-	for (; low <= max || !count; low = high) {
-		int last;
-		uint64_t high_ticks;
-
-		if (count == room)
-			return 0;
-		high = next_bound(low, coarse);
-		last = high > max;
-		high_ticks = last ? UINT64_MAX : (uint64_t)((double)high * per_ns);
-		rows[count++] = (struct histogram_row){
-			low == 1 ? 0 : low, high,
-			summary_times_between(span->times, low_ticks, high_ticks)
-		};
-		low_ticks = high_ticks;
-	}
-	return count;
-}
-
-/*
- * The rows of a span's histogram: bounds at 1, 2 and 5 of each power of ten where that gives no
- * more than ROWS_FINE rows, else at the powers alone. Returns their number.
- */
-static int histogram_rows(const struct summary_span *span, struct histogram_row rows[ROWS_MAX])
-{
-	int count;
-
-	if (!span->times->count)
-		return 0;
-	count = fill_rows(span, rows, ROWS_FINE, 0);
-	return count ? count : fill_rows(span, rows, ROWS_MAX, 1);
-}
 
 /* ---- the trace ---- */
 
@@ -560,24 +487,6 @@ static void trail_rows(const struct report_trails *sum, struct rows *rows)
 
 /* ---- threads ---- */
 
-/* Columns of a row with times by state, and their values, of enum thread_time. */
-#define TIME_COLUMNS                                                                               \
-	{ "running", ROW_U64, ROW_NS, 0, "on a CPU" },                                             \
-		{ "runnable", ROW_U64, ROW_NS, 0, "ready to run, without a CPU" },                 \
-		{ "asleep", ROW_U64, ROW_NS, 0, "it waited" },                                     \
-		{ "waiting", ROW_U64, ROW_NS, ROW_QUIET,                                           \
-		  "asleep, then perhaps runnable: not all wakes are recorded" },                   \
-	{                                                                                          \
-		"unknown", ROW_U64, ROW_NS, ROW_QUIET, "events of its CPU are missing"             \
-	}
-
-#define TIME_VALUES(is_known, ns)                                                                  \
-	(is_known) ? row_u64((ns)[THREAD_TIME_RUNNING]) : row_null(),                              \
-		(is_known) ? row_u64((ns)[THREAD_TIME_RUNNABLE]) : row_null(),                     \
-		(is_known) ? row_u64((ns)[THREAD_TIME_ASLEEP]) : row_null(),                       \
-		(is_known) ? row_u64((ns)[THREAD_TIME_WAITING]) : row_null(),                      \
-		(is_known) ? row_u64((ns)[THREAD_TIME_UNKNOWN]) : row_null()
-
 static int by_running(const void *left, const void *right)
 {
 	const struct thread_record *a = *(const struct thread_record *const *)left;
@@ -627,12 +536,6 @@ void report_threads_release(struct report_threads *threads)
 	process_numbers_release(&threads->numbers);
 	thread_names_release(&threads->names);
 	switches_release(&threads->switches);
-}
-
-/* The time in the spans of a place in the summary's spans[]; NULL: no switches were recorded. */
-static const struct switch_span *threads_span(const struct report_threads *threads, uint32_t span)
-{
-	return threads->count ? &threads->switches.spans[span] : NULL;
 }
 
 /* The last name of a thread, or its program's; NULL: not known. Valid as long as `threads`. */
@@ -843,128 +746,6 @@ static void threads_print(const struct report_threads *threads, struct rows *row
 	rows_close(rows);
 }
 
-/* ---- spans ---- */
-
-static const struct row_column span_columns[] = {
-	{ "name", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT, without :begin and :end" },
-	{ "count", ROW_U64, ROW_COUNT, 0, "with both ends" },
-	{ "min", ROW_U64, ROW_NS, 0, "the shortest" },
-	{ "median", ROW_U64, ROW_NS, 0, "off by one part in 32 at most" },
-	{ "p99", ROW_U64, ROW_NS, 0, "the 99th percentile, likewise" },
-	{ "max", ROW_U64, ROW_NS, 0, "the longest" },
-	{ "unfinished", ROW_U64, ROW_COUNT, ROW_QUIET, "begun, with no end recorded" },
-	{ "unbegun", ROW_U64, ROW_COUNT, ROW_QUIET, "ended, with no begin recorded" },
-	{ "switched", ROW_U64, ROW_COUNT, ROW_DETAIL, "of how many the next five are the sums" },
-	TIME_COLUMNS,
-};
-static ROW_TABLE(report_span_table, "span",
-		 "How long spans took, and the states of the threads in them.", span_columns);
-
-static struct row_value span_ns(const struct summary_span *span, uint64_t ticks)
-{
-	return span->times->count ? row_u64((uint64_t)(span_ns_of(span, ticks) + 0.5)) : row_null();
-}
-
-static void span_row(struct rows *rows, const struct summary_span *span,
-		     const struct switch_span *switched)
-{
-	static const uint64_t none[THREAD_TIMES];
-	const uint64_t *ns = switched ? switched->ns : none;
-	const struct histogram *times = span->times;
-
-	ROWS_PUT(rows, span_columns, row_text(span->name), row_u64(times->count),
-		 span_ns(span, times->min), span_ns(span, summary_quantile(times, 0.5)),
-		 span_ns(span, summary_quantile(times, 0.99)), span_ns(span, times->max),
-		 row_u64(span->unfinished), row_u64(span->unbegun),
-		 switched ? row_u64(switched->count) : row_null(),
-		 TIME_VALUES(switched != NULL, ns));
-}
-
-static int is_shown(const struct rows *rows, const struct summary_span *span)
-{
-	return rows->format != ROWS_TEXT || span->times->count || span->unfinished || span->unbegun;
-}
-
-static const struct row_column span_time_columns[] = {
-	{ "span", ROW_TEXT, ROW_PLAIN, 0, "its name" },
-	{ "from", ROW_U64, ROW_NS, 0, "the shortest that are in this row" },
-	{ "to", ROW_U64, ROW_NS, 0, "those of this length are in the next" },
-	{ "count", ROW_U64, ROW_COUNT, 0, "so many spans took so long" },
-	{ "histogram", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT, "the same, drawn" },
-};
-static ROW_TABLE(report_span_time_table, "span_time", "How many spans took how long.",
-		 span_time_columns);
-
-static void span_time_rows(struct rows *rows, const struct summary_span *span)
-{
-	static const char bar[] = "########################################";
-	struct histogram_row times[ROWS_MAX];
-	int count = histogram_rows(span, times);
-	uint64_t most = 1;
-
-	for (int i = 0; i < count; i++)
-		most = times[i].count > most ? times[i].count : most;
-	for (int i = 0; i < count; i++) {
-		int filled = (int)((double)times[i].count * BAR_WIDTH / (double)most + 0.5);
-
-		filled += !filled && times[i].count;
-		ROWS_PUT(rows, span_time_columns, row_text(span->name), row_u64(times[i].low_ns),
-			 row_u64(times[i].high_ns), row_u64(times[i].count),
-			 row_text(bar + BAR_WIDTH - filled));
-	}
-}
-
-static const struct row_column span_cost_columns[] = {
-	{ "span", ROW_TEXT, ROW_PLAIN, 0, "its name" },
-	{ "name", ROW_TEXT, ROW_PLAIN, 0, "of the count" },
-	{ "unit", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "ns, or empty" },
-	{ "sum", ROW_U64, ROW_PLAIN, 0, "in all spans" },
-	{ "mean", ROW_DOUBLE, ROW_PLAIN, 0, "in one" },
-	{ "max", ROW_U64, ROW_PLAIN, 0, "at most" },
-	{ "spans", ROW_U64, ROW_COUNT, 0, "that these are of" },
-	{ "unavailable", ROW_U64, ROW_COUNT, ROW_QUIET, "spans one of whose ends has no value" },
-	{ "partial", ROW_U64, ROW_COUNT, ROW_QUIET,
-	  "spans left out: something else had the processor's counters within them" },
-};
-static ROW_TABLE(report_span_cost_table, "span_count",
-		 "What the counts of markers in spans came to.", span_cost_columns);
-
-static void span_cost_row(struct rows *rows, const struct summary_span *span,
-			  const struct summary_cost *cost)
-{
-	enum row_unit unit = *cost->unit ? ROW_NS : ROW_PLAIN;
-
-	/* what it says of the others is with them */
-	if (rows->format == ROWS_TEXT && cost->kind == COST_UNCOUNTED && !cost->sum)
-		return;
-	ROWS_PUT(rows, span_cost_columns, row_text(span->name), row_text(cost->name),
-		 row_text(cost->unit), row_in(row_u64(cost->sum), unit),
-		 cost->spans ? row_in(row_double((double)cost->sum / (double)cost->spans), unit)
-			     : row_null(),
-		 row_in(row_u64(cost->max), unit), row_u64(cost->spans), row_u64(cost->unavailable),
-		 row_u64(cost->partial));
-}
-
-static void spans_print(struct rows *rows, const struct report *report)
-{
-	const struct summary *summary = report->summary;
-
-	rows_open(rows, &report_span_table, NULL);
-	for (uint32_t i = 0; i < summary->span_count; i++)
-		if (is_shown(rows, &summary->spans[i]))
-			span_row(rows, &summary->spans[i], threads_span(&report->threads, i));
-	rows_close(rows);
-	rows_open(rows, &report_span_time_table, NULL);
-	for (uint32_t i = 0; i < summary->span_count; i++)
-		span_time_rows(rows, &summary->spans[i]);
-	rows_close(rows);
-	rows_open(rows, &report_span_cost_table, NULL);
-	for (uint32_t i = 0; i < summary->span_count; i++)
-		for (uint32_t j = 0; j < summary->spans[i].cost_count; j++)
-			span_cost_row(rows, &summary->spans[i], &summary->spans[i].costs[j]);
-	rows_close(rows);
-}
-
 /* ---- all ---- */
 
 void report_print(const struct report *report, struct rows *rows)
@@ -986,7 +767,7 @@ void report_print(const struct report *report, struct rows *rows)
 	report_watches_print(&report->watches, rows);
 	count_rows(rows, &summary->kernel);
 	threads_print(&report->threads, rows);
-	spans_print(rows, report);
+	report_spans_print(rows, report);
 	report_samples_print(&report->samples, rows);
 	damage_rows(rows, reader);
 }

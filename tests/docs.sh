@@ -241,6 +241,7 @@ while read -r line; do
 	[ $due -ne 1 ] || ! grep -q '^400000 cents' out || due=0
 	[ $status -eq $due ] || fail "README.md: $line: status $status: $(cat words)"
 	case $line in
+	*"--by what hello.trace") grep -q '^shop:bake  bread  *[0-9]' out || fail "README.md: $line: $(cat out)" ;;
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc:end' >out || fail "README.md: $line: $(cat words)" ;;

@@ -29,7 +29,7 @@ def switches(span):
 
 def whole(*names):
     """whether no count of these spans is missing"""
-    return all(count["spans"] == s[name]["count"] and not count["unavailable"]
+    return all(count["spans"] == s[name]["calls"] and not count["unavailable"]
                for name in names for count in s[name]["counts"])
 
 

@@ -68,23 +68,23 @@ holds 's["sleeps"]["counts"] == []'
 
 # 200 threads that end, 50 at once.
 costs threads threads
-holds 's["faults"]["count"] == 200 and whole("faults") and faults("faults") >= 200 * 100'
+holds 's["faults"]["calls"] == 200 and whole("faults") and faults("faults") >= 200 * 100'
 holds 'faults("faults") <= own["faults"] or own["faults"] < 200 * 100'
 
 # A handler's span is in the one that it interrupts.
 costs signals signals
-holds 's["faults"]["count"] == 10 and whole("faults", "interrupted")'
+holds 's["faults"]["calls"] == 10 and whole("faults", "interrupted")'
 holds 'faults("interrupted") >= faults("faults") >= 10 * 100'
 
 # A child's counts are its own: it ends a span that it did not begin.
 costs forks forks
-holds 's["faults"]["count"] == 10 and whole("faults") and faults("faults") >= 10 * 100'
-holds 's["forked"]["count"] == 10 and s["forked"]["unbegun"] == 10 and whole("forked")'
+holds 's["faults"]["calls"] == 10 and whole("faults") and faults("faults") >= 10 * 100'
+holds 's["forked"]["calls"] == 10 and s["forked"]["unbegun"] == 10 and whole("forked")'
 
 # A filter that knows none of the system calls: the program lives, and what could not be read is no
 # 0.
 costs filters filters
-holds 's["filtered"]["count"] == 20'
+holds 's["filtered"]["calls"] == 20'
 holds 'all(count["unavailable"] >= 10 for count in s["filtered"]["counts"])'
 holds 'all(count["spans"] + count["unavailable"] == 20 for count in s["filtered"]["counts"])'
 "$waymark" report filters >text
@@ -94,7 +94,7 @@ grep -qE ' task-clock .* 1[0-9]$' text ||
 # One that binds all threads would end the agent's thread, and with it the program: the agent ends
 # first, and the recording with it.
 costs filters-all filters-all
-holds 's["filtered"]["count"] == 10 and whole("filtered")'
+holds 's["filtered"]["calls"] == 10 and whole("filtered")'
 "$waymark" report filters-all >text
 grep -q 'a seccomp filter might kill the process' text || fail "report: no reason in: $(cat text)"
 
@@ -119,8 +119,8 @@ grep -q 'sleeps:end: { count_context_switches = [0-9]* }' text || fail "with: $(
 "$waymark" dump without >text
 ! grep -q count_ text || fail "without: $(grep -m 1 count_ text)"
 "$waymark" report --json with >summary.json
-holds 's["sleeps"]["count"] and whole("sleeps")'
-holds 'switches("sleeps") >= 5 * s["sleeps"]["count"]'
+holds 's["sleeps"]["calls"] and whole("sleeps")'
+holds 'switches("sleeps") >= 5 * s["sleeps"]["calls"]'
 
 # What is no count of a marker.
 bad 1 'did you mean page-faults' -e 'cost:*/count=page-fault/' -- ./costly work

@@ -57,9 +57,9 @@ check()
 	holds "$1: times add up to a thread's life" 'all(total(t[n]) == lived(t[n]) for n in own)'
 	holds "$1: times add up to a span's length" \
 		'all(abs(total(s[n]) - s[n]["max_ns"]) < 10000 for n in ("napper", "waiter"))'
-	holds "$1: all spans are in it" 'all(x["switched"] == x["count"] > 0 for x in s.values())'
+	holds "$1: all spans are in it" 'all(x["switched"] == x["calls"] > 0 for x in s.values())'
 	holds "$1: spans within others count in both" \
-		's["one_nap"]["count"] == 20 and all(s["one_nap"][k] <= s["napper"][k] for k in TIMES)'
+		's["one_nap"]["calls"] == 20 and all(s["one_nap"][k] <= s["napper"][k] for k in TIMES)'
 	holds "$1: a thread that naps is off its CPU" \
 		'off(s["napper"]) > 100 * MS > s["napper"]["running_ns"]'
 	holds "$1: threads that spin on one CPU are runnable" \
