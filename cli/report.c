@@ -26,6 +26,7 @@ static const char usage[] =
 	"  --by FIELD[,FIELD]  spans by the values of these fields; also thread, comm, tid, pid\n"
 	"  --callers NAME  what called a function, in spans and samples, and the spans that it\n"
 	"              called; may be a glob\n"
+	"  --slowest N  the N slowest spans, with their fields\n"
 	"  --functions, --lines, --threads\n"
 	"              the samples (record -e sample:cpu-clock/callchain/): which functions,\n"
 	"              lines of source or threads they are in\n"
@@ -47,6 +48,7 @@ static const char usage[] =
 	"Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";
 
 #define TOP_DEFAULT 20
+#define SLOWEST_MAX 100000 /* they are kept in memory */
 
 struct report_options {
 	const char *dir;
@@ -79,6 +81,17 @@ static int take_spans(void *data, const struct command_option *option, const cha
 	(void)option, (void)text, (void)name;
 	((struct report_options *)data)->views |= VIEW_SPANS;
 	return CLI_FINE;
+}
+
+static int take_slowest(void *data, const struct command_option *option, const char *text,
+			const char *name)
+{
+	struct report_options *options = data;
+
+	(void)option;
+	options->views |= VIEW_SLOWEST;
+	return command_line_number(name, "--slowest", text, 1, SLOWEST_MAX,
+				   &options->spans.slowest);
 }
 
 static int take_by(void *data, const struct command_option *option, const char *text,
@@ -126,6 +139,7 @@ static int take_sort(void *data, const struct command_option *option, const char
 static const struct command_option table[] = {
 	{ "spans", 0, COMMAND_CALL, .take = take_spans, .has_no_value = 1 },
 	{ "by", 0, COMMAND_CALL, .take = take_by },
+	{ "slowest", 0, COMMAND_CALL, .take = take_slowest },
 	{ "callers", 0, COMMAND_CALL, .min = SAMPLES_BY_CALLER, .take = take_view },
 	VIEW("functions", SAMPLES_BY_FUNCTION),
 	VIEW("lines", SAMPLES_BY_LINE),
@@ -232,12 +246,13 @@ static int report_fields_check(struct trace_reader *reader, const struct span_wi
 static int report_read(struct report *report, const struct report_options *options)
 {
 	struct trace_reader *reader = report->reader;
-	struct span_calls *calls = options->spans.has_groups || options->views & VIEW_CALLS
+	struct span_calls *calls = options->spans.has_groups ||
+						   options->views & (VIEW_CALLS | VIEW_SLOWEST)
 					   ? &report->calls
 					   : NULL;
 	int wants_all = !options->views,
 	    err = images_open(&report->images, reader, &options->image);
-	int wants_spans = wants_all || options->views & (VIEW_SPANS | VIEW_CALLS);
+	int wants_spans = wants_all || options->views & (VIEW_SPANS | VIEW_CALLS | VIEW_SLOWEST);
 
 	if (!err && wants_spans)
 		err = summary_make_calls(&report->summary, reader, calls);
@@ -252,6 +267,8 @@ static int report_read(struct report *report, const struct report_options *optio
 		err = report_threads(&report->threads, reader, report->summary, report->wheres);
 	if (!err && (wants_all || options->views & VIEW_SAMPLES))
 		err = report_samples(&report->samples, &report->images, &options->samples);
+	if (!err && options->views & VIEW_SLOWEST)
+		err = report_slow(report);
 	return err ? err : report_observe(report);
 }
 
@@ -262,6 +279,7 @@ static void report_release(struct report *report)
 	report_watches_release(&report->watches);
 	watch_wheres_free(report->wheres);
 	images_close(&report->images);
+	report_slow_release(report);
 	span_calls_release(&report->calls);
 	summary_free(report->summary);
 	trace_reader_close(report->reader);

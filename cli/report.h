@@ -16,7 +16,7 @@
 #include "trace/process_records.h"
 
 /* Parts of a report that are printed alone. */
-enum report_view { VIEW_SAMPLES = 1, VIEW_SPANS = 2, VIEW_CALLS = 4 };
+enum report_view { VIEW_SAMPLES = 1, VIEW_SPANS = 2, VIEW_CALLS = 4, VIEW_SLOWEST = 8 };
 
 /* What of the trails is there and what is not. */
 struct report_trails {
@@ -92,6 +92,7 @@ struct report {
 	struct trace_reader *reader;
 	struct summary *summary;
 	struct span_calls calls;
+	struct report_slow *slow; /* beside calls.slow; NULL: not asked for */
 	struct images images;
 	struct watch_wheres *wheres;
 	struct report_trails trails;
@@ -157,6 +158,10 @@ extern const struct row_table report_span_table;
 /* Spans, their histograms and counts; the parts that are asked for alone; whether one is there. */
 void report_spans_print(struct rows *rows, const struct report *report);
 void report_spans_view(struct rows *rows, const struct report *report, unsigned int views);
+
+/* Read what the slowest spans had for fields. 0 or -ENOMEM. Release in any case. */
+int report_slow(struct report *report);
+void report_slow_release(struct report *report);
 int report_spans_are_there(const struct report *report, unsigned int views);
 
 void report_print(const struct report *report, struct rows *rows);

@@ -3,7 +3,7 @@
 #include "cli/report.h"
 
 #include "abi/cost.h"
-#include "cli/cli.h"
+#include "read/pass/format.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -325,6 +325,99 @@ static void call_rows(struct rows *rows, const struct report *report,
 	rows_put_sorted(rows, &sorted, layout);
 }
 
+/* ---- the slowest ---- */
+
+/* The fields of one, as text. */
+struct report_slow {
+	char *arguments, *result; /* NULL: none */
+};
+
+static const struct row_column slow_columns[] = {
+	{ "begin", ROW_U64, ROW_SINCE, 0, "when it began, since the trace's begin" },
+	{ "duration", ROW_U64, ROW_NS, 0, "how long it took" },
+	{ "self", ROW_U64, ROW_NS, 0, "of that, outside of spans that began in it" },
+	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "its thread's name" },
+	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its process" },
+	{ "tid", ROW_U64, ROW_PLAIN, 0, "its thread" },
+	{ "span", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "arguments", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "the fields of its begin" },
+	{ "result", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "the fields of its end" },
+};
+static ROW_TABLE(report_slow_table, "slow", "The slowest spans (--slowest).", slow_columns);
+
+/* The fields of the event at that place; *text NULL: it has none. 0 or -ENOMEM. */
+static int slow_read(struct trace_reader *reader, const struct span_place *place, struct out *out,
+		     char **text)
+{
+	const struct trace_class *class;
+	const uint8_t *fields;
+	int err = span_place_read(reader, place, &class, &fields);
+
+	if (err) /* it was read before: what is wrong now is the reader's damage */
+		return err == -ENOMEM ? err : 0;
+	out->at = out->bytes;
+	format_values(out, class, fields);
+	if (out->at == out->bytes)
+		return 0;
+	*text = strndup(out->bytes, (size_t)(out->at - out->bytes));
+	return *text ? 0 : -ENOMEM;
+}
+
+int report_slow(struct report *report)
+{
+	const struct span_calls *calls = &report->calls;
+	struct trace_reader *reader = report->reader;
+	struct out *out = malloc(sizeof(*out));
+	int err = 0;
+
+	report->slow = calloc(calls->slow_count + 1, sizeof(*report->slow));
+	if (!report->slow || !out)
+		err = -ENOMEM;
+	else
+		out_init(out, -1);
+	for (size_t i = 0; i < calls->slow_count && !err; i++) {
+		const struct span_slow *slow = &calls->slow[i];
+
+		err = slow_read(reader, &slow->begin, out, &report->slow[i].arguments);
+		if (!err)
+			err = slow_read(reader, &slow->end, out, &report->slow[i].result);
+		reader_stream_unmap(&reader->streams[slow->begin.stream]);
+		reader_stream_unmap(&reader->streams[slow->end.stream]);
+	}
+	free(out);
+	return err;
+}
+
+void report_slow_release(struct report *report)
+{
+	for (size_t i = 0; report->slow && i < report->calls.slow_count; i++) {
+		free(report->slow[i].arguments);
+		free(report->slow[i].result);
+	}
+	free(report->slow);
+}
+
+static void slow_rows(struct rows *rows, const struct report *report)
+{
+	const struct span_calls *calls = &report->calls;
+	uint64_t first_ns = reader_begin_ns(report->reader);
+
+	rows_open(rows, &report_slow_table, &(struct rows_layout){ .more = "--slowest N" });
+	for (size_t i = 0; i < calls->slow_count; i++) {
+		const struct span_slow *slow = &calls->slow[i];
+		const struct trace_stream *stream = &report->reader->streams[slow->begin.stream];
+		uint64_t ns = reader_ns(report->reader, stream_clock(report->reader, stream),
+					slow->begin_ticks);
+
+		ROWS_PUT(rows, slow_columns, row_u64(ns - first_ns), row_u64(slow->ns),
+			 row_u64(slow->self_ns), row_text(stream->comm), row_u64(stream->pid),
+			 row_u64(stream->tid), row_text(report->summary->spans[slow->span].name),
+			 row_text(report->slow[i].arguments), row_text(report->slow[i].result));
+	}
+	rows_skip(rows, calls->fitting - calls->slow_count);
+	rows_close(rows);
+}
+
 /* ---- all ---- */
 
 void report_spans_print(struct rows *rows, const struct report *report)
@@ -353,11 +446,14 @@ void report_spans_view(struct rows *rows, const struct report *report, unsigned 
 		span_rows(rows, report, &layout);
 	if (views & VIEW_CALLS)
 		call_rows(rows, report, &layout);
+	if (views & VIEW_SLOWEST)
+		slow_rows(rows, report);
 }
 
 int report_spans_are_there(const struct report *report, unsigned int views)
 {
-	int are_there = views & VIEW_CALLS && report->calls.edge_count;
+	int are_there = (views & VIEW_CALLS && report->calls.edge_count) ||
+			(views & VIEW_SLOWEST && report->calls.slow_count);
 
 	if (views & VIEW_SPANS && report->calls.wish.has_groups)
 		return are_there || report->calls.group_count;

@@ -75,6 +75,19 @@ awk '/look_up/ { k = $6 "|" $1; n[k]++; t[k] += $4; s[k] += $5; m[k] = $4 > m[k]
 same "--callers" 4
 [ "$(wc -l <wanted)" -eq 3 ] || fail "look_up was called in: $(cat wanted)"
 
+# The slowest: those whose times are the longest, with the fields of both ends.
+"$waymark" report --json --slowest 10 --min 20us --event web:request trace >sums
+rows slow duration_ns tid arguments result >got
+sort -k4,4rn spans | awk '$1 == "web:request" { print $4, $2, $7, NR }' | head -10 >wanted
+paste -d ' ' wanted got | awk 'function off(a, b) { return a > b ? a - b : b - a }
+	off($1, $5) > 4 || $2 != $6 || index($0, "what = \"" $3 "\", i = ") == 0 || !/ found = [0-9]+$/' >differ
+[ ! -s differ ] || fail "--slowest: $(cat differ)"
+expect "--slowest: rows" "$(wc -l <got)" 10
+"$waymark" report --slowest 2 --event look_up trace >text
+grep -qE '^ *BEGIN  *DURATION  *SELF  *THREAD  *TID  *SPAN  *ARGUMENTS  *RESULT$' text || fail "--slowest: $(cat text)"
+grep -qE ' requests:look_up +.*[0-9] +ret = [0-9]+$' text || fail "--slowest, of functions: $(cat text)"
+grep -q -- '^-- [0-9]* more: --slowest N$' text || fail "--slowest: how many more: $(cat text)"
+
 # As text: only what has rows.
 "$waymark" report --by what --event web:request trace >text
 grep -q '^SPAN  *BY  *CALLS  *TOTAL  *SELF  *MEAN  *P50  *P99  *MAX$' text || fail "text: $(cat text)"
@@ -93,6 +106,8 @@ refused()
 }
 refused 1 "spans with a field wath" --by wath trace
 refused 2 "did you mean total?" --spans --sort tottal trace
+refused 1 "no such thing: spans" --slowest 3 --min 1000s trace
+refused 2 "takes a number from 1" --slowest 0 trace
 refused 2 "at most" --by what,tid,pid,comm trace
 refused 1 "no such thing: samples or calls of that function" --callers nothing trace
 exit $failed

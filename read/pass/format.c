@@ -294,6 +294,16 @@ const uint8_t *format_value(struct out *out, const struct trace_class *class, un
 	return at + schema_type_bytes(class->types[field]);
 }
 
+void format_values(struct out *out, const struct trace_class *class, const uint8_t *at)
+{
+	for (unsigned int i = 0; i + class->costs < class->count; i++) {
+		out_short(out, ", ", i ? 2 : 0);
+		out_short(out, class->fields[i], class->field_bytes[i]);
+		out_literal(out, " = ");
+		at = format_value(out, class, i, at);
+	}
+}
+
 void format_text(struct format *format, struct out *out, const struct merge_event *event)
 {
 	const struct trace_class *class = event->class;

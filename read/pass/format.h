@@ -58,6 +58,9 @@ void format_json_fields(struct out *out, const struct merge_event *event);
 const uint8_t *format_value(struct out *out, const struct trace_class *class, unsigned int field,
 			    const uint8_t *at);
 
+/* Put its fields, without counts: "a = 1, b = 2". */
+void format_values(struct out *out, const struct trace_class *class, const uint8_t *at);
+
 /* Where the field behind one of that type is. */
 const uint8_t *format_field_end(uint8_t type, const uint8_t *at);
 
