@@ -93,18 +93,17 @@ for line in open("some.events"):
 
 # ---- two recordings of one process: each has its own condition ----
 
-# the second is attached by the first one's program
-mkfifo go
-cat >both.sh <<-'END'
-	read -r line <go
-	exec ./filtered plain
-END
-start "$waymark" record -o first -e 'shop:order/if=rows==0/' -- bash both.sh
+start_ready "$waymark" record -o first -e 'shop:order/if=rows==0/' -- ./filtered wait
 first_recorder=$pid
-child_of "$first_recorder" bash
+child_of "$first_recorder" filtered
 start "$waymark" record -o second -p "$child" -e 'shop:order/if=rows==255/' -e shop:query
-await has_agent "$child" || fail "no agent in the shell"
-echo >go
+# is_armed_for_both: only the second has this marker
+is_armed_for_both()
+{
+	"$waymark" list -p "$child" | grep -qE '^shop:query +event +1 +1 '
+}
+await is_armed_for_both || fail "the second recording does not arm"
+echo >&7
 await has_ended "$child"
 await has_ended "$pid"
 await has_ended "$first_recorder"

@@ -7,6 +7,7 @@
  *	fork	 a child does the same, as threads 8 to 15
  *	late	 LIBRARY is loaded, and its marker passed by each thread
  *	kill	 SIGKILL ends the program
+ *	wait	 as plain, but first it says "ready", and waits for a byte to read
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -80,6 +81,11 @@ int main(int count, char **arguments)
 {
 	const char *way = count > 1 ? arguments[1] : "plain";
 
+	if (!strcmp(way, "wait")) {
+		puts("ready");
+		fflush(stdout);
+		getchar();
+	}
 	all();
 	if (!strcmp(way, "fork")) {
 		pid_t child = fork();
