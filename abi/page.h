@@ -31,6 +31,7 @@
  *	OPEN -> FULL    writer, at its last event; `commit`, `events`, `end_ticks` no longer change
  *	FULL -> TAKEN   outside (to copy it) by compare-exchange
  *	OPEN -> TAKEN   outside, only when the writer is dead or the agent said that it is quiet
+ *	OPEN -> FULL    outside, cyclic policy, when the writer is dead: as the writer does it
  *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one, by
  *	                compare-exchange; then its `word` is emptied, its `slot` set to
  *	                PAGE_NO_SLOT

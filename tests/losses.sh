@@ -47,6 +47,13 @@ for asked in "-e marker:beat:at --policy cyclic" "-e trail/soft,last=1M/"; do
 	in_memory=("${in_memory[@]:1}")
 done
 
+# A flight recorder has room for the newest, however many threads have ended: its 64 slots serve again.
+build_target record/passes.c
+run 0 --json --policy cyclic --buffer 256K -o recorder -- ./passes 300
+"$waymark" dump recorder >said || fail "cyclic: dump: status $?"
+grep -q 'pass:last.* number = 99\b' said || fail "cyclic: the newest event is missing: $(tail -2 said)"
+expect "cyclic: events" $(($(json recorded) + $(json discarded))) 400
+
 # A trace that ended says so, and its index is the writer's.
 run 7 --json -o whole -- ./ticker 20000 3 1 7
 expect "whole: ended" "$(reported whole ended)" True

@@ -89,6 +89,7 @@ struct drain {
 	uint64_t shared_since_ns;     /* when it looked first */
 	int is_shared;		      /* its last result */
 	int is_unshared;	      /* drain_unshare() was called */
+	int any_left;		      /* streams of children that have died */
 	uint64_t overwritten;	      /* the part of the store's count that streams count as lost */
 	uint64_t overwritten_counted; /* the part that drain_count() includes */
 };
@@ -278,12 +279,44 @@ static void look_at_children(struct drain *drain, int now)
 	if (!now && now_ns < drain->children_due_ns)
 		return;
 	drain->children_due_ns = now_ns + CHILDREN_LOOK_NS;
+	drain->any_left = 0;
 	for (uint32_t slot = 0; slot < used; slot++) {
 		uint32_t pid = child_of(drain, slot);
 
 		if (pid && !drain->streams[slot].is_dead && is_gone(pid))
 			stream_of(drain, slot)->is_dead = 1;
+		drain->any_left |= drain->streams[slot].is_dead;
 	}
+}
+
+/*
+ * Cyclic policy: OPEN -> FULL, as its writer would have, where that was a child that has died. Else
+ * no thread could ever overwrite the page. A thread that is just overwriting a page of that slot has
+ * it OPEN, too; but what that held ends before `written`, or it holds nothing.
+ */
+static void left_page_close(struct drain *drain, struct wm_page *page)
+{
+	uint32_t is = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);
+	uint64_t before = __atomic_load_n(&page->before, __ATOMIC_ACQUIRE);
+	uint64_t events = __atomic_load_n(&page->word, __ATOMIC_ACQUIRE) >> 32;
+	/* last: it leaves the slot before it changes */
+	uint32_t slot = __atomic_load_n(&page->slot, __ATOMIC_ACQUIRE);
+	uint64_t *written;
+
+	if (is != PAGE_OPEN || !events || !is_left(drain, slot))
+		return;
+	written = &drain->map.slots[slot].written;
+	if (__atomic_load_n(written, __ATOMIC_RELAXED) != before)
+		return;
+	__atomic_store_n(written, before + events, __ATOMIC_RELAXED);
+	__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+}
+
+static void left_pages_close(struct drain *drain)
+{
+	for (uint32_t i = 0; i < drain->map.page_count && drain->any_left; i++)
+		if (__atomic_load_n(&drain->map.taken[i], __ATOMIC_ACQUIRE))
+			left_page_close(drain, &drain->map.pages[i]);
 }
 
 static int any_child(const struct drain *drain, int (*maps)(pid_t pid, void *data), void *data)
@@ -423,8 +456,10 @@ int drain_scan(struct drain *drain, enum drain_reach reach)
 	drain->reach = reach;
 	drain->found_count = 0;
 	look_at_children(drain, reach == DRAIN_ALL);
-	if (is_cyclic(drain) && reach != DRAIN_ALL)
+	if (is_cyclic(drain) && reach != DRAIN_ALL) {
+		left_pages_close(drain);
 		return 0;
+	}
 	for (uint32_t i = 0; i < map->page_count; i++) {
 		if (__atomic_load_n(&map->taken[i], __ATOMIC_ACQUIRE) && page_wanted(drain, i))
 			found_add(drain, i);

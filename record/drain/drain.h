@@ -6,7 +6,8 @@
  * messages, so that it knows every event id in those pages. Then drain_take() hands the pages on as
  * packets, stream by stream in the order of their sequence numbers, and frees their memory.
  *
- * With the cyclic policy the store is a flight recorder: nothing is taken before DRAIN_ALL.
+ * With the cyclic policy the store is a flight recorder: nothing is taken before DRAIN_ALL. Earlier
+ * passes free the slots of threads that have ended, and close the pages of children that have died.
  *
  * One thread at a time may use a drain.
  */

@@ -47,6 +47,15 @@ static int packet_write(struct drain_packet *packet, void *data)
 	return err < 0 ? err : 0;
 }
 
+/*
+ * A flight recorder takes no page before its end. But its passes free the slots of ended threads:
+ * a store has few, and a recording may last for days.
+ */
+static int session_sweeps(const struct wm_session *session)
+{
+	return session->writer && session->options.policy == WM_POLICY_CYCLIC && session->parts_due;
+}
+
 static int session_drains(const struct wm_session *session)
 {
 	if (!session->writer || session->options.policy == WM_POLICY_CYCLIC)
@@ -161,6 +170,8 @@ int drain_session_all(struct wm_session *session)
 			took = 1;
 			continue;
 		}
+		if (session_sweeps(session))
+			session_drain(session, p, DRAIN_READY);
 		if (!drains)
 			continue;
 		drain_count(p->drain, &before);

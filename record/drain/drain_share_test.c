@@ -70,6 +70,36 @@ Test(drain_share, open_page_of_dead_child_is_taken_with_its_pid)
 	waitpid(pid, NULL, 0);
 }
 
+/* A thread that takes a page over has it open, too, and the slot is still there at first. */
+Test(drain_share, open_page_of_dead_child_is_left_to_be_overwritten)
+{
+	struct wm_page *page, *empty, *stolen;
+	pid_t pid = child_begin();
+	struct drain_counts counts;
+
+	make(64, 64, STORE_CYCLIC);
+	child_slot(0, pid, 0);
+	stolen = sample_store_page(&store, 2, 0);
+	fill(stolen, 4);
+	page = sample_store_page(&store, 0, 0);
+	sample_store_event(&store, page, 1, page->begin_ticks);
+	empty = sample_store_page(&store, 1, 0);
+	stolen->state = PAGE_OPEN;
+	cr_assert_eq(pass(DRAIN_READY), 0);
+	cr_assert_eq(page->state, PAGE_OPEN);
+
+	child_kill(pid);
+	cr_assert(AWAIT(pass(DRAIN_READY) == 0 && page->state == PAGE_FULL));
+	cr_assert_eq(store.slots[0].written, 5);
+	cr_assert_eq(stolen->state, PAGE_OPEN);
+	cr_assert_eq(empty->state, PAGE_OPEN);
+	pass(DRAIN_ALL);
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.recorded + counts.discarded, 5);
+	release();
+	waitpid(pid, NULL, 0);
+}
+
 Test(drain_share, open_page_of_live_child_is_taken_in_parts)
 {
 	pid_t pid = child_begin();
