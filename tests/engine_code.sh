@@ -19,7 +19,7 @@ same()
 }
 
 for name in written protected mapped shared aliased read beside itself stack heap forked apart regions threads faults crowded constant \
-	lent; do
+	lent signalled; do
 	same "code $name" "$WAYMARK_BUILD/tests/targets/engine/engine-code" "$name"
 done
 

@@ -102,6 +102,12 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	grep -q '"event":"end","reason":"detached"' shown || fail "privileges: the trail continues"
 fi
 
+# A program that traces its child while signals come, some of them right behind ptrace(2).
+build_target trail/attaches.c
+timeout -k 5 100 "$waymark" record --json -e trail/soft/ -o attached -- ./attaches >out 2>words
+expect "attaches: status" $? 0
+grep -q '^attached 100$' out || fail "attaches: $(cat out words)"
+
 # Left alone on request; the fork is recorded all the same.
 options=(-e trail/soft/ --no-follow)
 rm -rf not_followed

@@ -251,7 +251,7 @@ void attach_call_over(struct thread *thread, long result)
 
 	/* as in call_make() */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-	syscall_tell(thread, next, result);
+	syscall_over(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

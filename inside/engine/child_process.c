@@ -224,16 +224,16 @@ void process_left(uint32_t tid)
 }
 
 /* Several threads may be about to trace, and the tool sees to one of them after the other. */
-long process_is_traced(uint32_t tid, int seizes, int *is_asked)
+long process_is_traced(struct thread *thread, uint32_t tid, int seizes)
 {
 	struct engine_channel *head = channel.head;
 	uint32_t answer;
 
-	*is_asked = channel.follows && channel_has_tool();
-	if (!*is_asked)
+	if (!channel.follows || !channel_has_tool())
 		return 0;
 	while (!lock_try(&traces))
 		leave_poll();
+	thread->is_tracing = 1;
 	head->trace_tid = tid;
 	head->trace_seizes = (uint32_t)seizes;
 	__atomic_store_n(&head->trace, ENGINE_TRACE_ASKED, __ATOMIC_RELEASE);
@@ -243,8 +243,9 @@ long process_is_traced(uint32_t tid, int seizes, int *is_asked)
 	return answer == ENGINE_TRACE_REFUSED ? -EPERM : 0;
 }
 
-void process_traced(void)
+void process_traced(struct thread *thread)
 {
+	thread->is_tracing = 0;
 	__atomic_store_n(&channel.head->trace, ENGINE_TRACE_NOTHING, __ATOMIC_RELEASE);
 	channel_tell();
 	lock_give(&traces);

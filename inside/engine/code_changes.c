@@ -245,16 +245,13 @@ static void feeds_add(uint64_t features)
  * Pages come and go by userfaultfd(2) from now on. It takes many pages at once only where none of
  * them is guarded.
  */
-long code_ioctl(struct thread *thread, long (*call)(struct thread *))
+static void feeds_begin(const uint64_t *gpr)
 {
 	struct uffdio_api api;
-	long result = call(thread);
 
-	if ((uint32_t)thread->regs.gpr[6] != (uint32_t)UFFDIO_API || result ||
-	    gate_copy(&api, (const void *)thread->regs.gpr[2], sizeof(api)))
-		return result;
-	feeds_add(api.features);
-	return result;
+	if ((uint32_t)gpr[6] == (uint32_t)UFFDIO_API &&
+	    !gate_copy(&api, (const void *)gpr[2], sizeof(api)))
+		feeds_add(api.features);
 }
 
 /*
@@ -364,17 +361,13 @@ void code_attached(void)
 	}
 }
 
-long code_opened(struct thread *thread, long (*plain)(const struct thread *))
+static void opened(uint64_t fd)
 {
-	long result = plain(thread);
 	char path[64];
 
-	if (result >= 0)
-		file_look((uint64_t)result, 0);
-	if (result >= 0 && !__atomic_load_n(&has_memory, __ATOMIC_RELAXED) &&
-	    is_memory_open((uint64_t)result, path))
+	file_look(fd, 0);
+	if (!__atomic_load_n(&has_memory, __ATOMIC_RELAXED) && is_memory_open(fd, path))
 		__atomic_store_n(&has_memory, 1, __ATOMIC_RELAXED);
-	return result;
 }
 
 /* The process's own, by the number that follows "/proc/". */
@@ -389,10 +382,10 @@ static int is_own(const char *path)
 
 long code_memory(struct thread *thread, long (*call)(struct thread *))
 {
-	uint64_t *gpr = thread->regs.gpr, bytes = gpr[2], at = gpr[10];
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t bytes = gpr[2], at = gpr[10];
 	struct engine_mapping ours;
 	char path[64] = "";
-	long result;
 
 	if (!__atomic_load_n(&has_memory, __ATOMIC_RELAXED) || !is_memory_open(gpr[7], path) ||
 	    !is_own(path) || !bytes)
@@ -401,25 +394,48 @@ long code_memory(struct thread *thread, long (*call)(struct thread *))
 		at = (uint64_t)sys_call3(SYS_lseek, (long)gpr[7], 0, SEEK_CUR);
 	if (places_first(at, bytes, &ours) && ours.start <= at)
 		return -EIO;
-	if (ours.bytes)
-		gpr[2] = ours.start - at;
-	result = call(thread);
-	gpr[2] = bytes;
-	return result;
+	if (!ours.bytes)
+		return call(thread);
+	/* the program's own rdx stays: a signal that comes in the call does not return here */
+	return gate_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)(ours.start - at),
+			 (long)gpr[10], (long)gpr[8], (long)gpr[9]);
 }
 
-long code_written(struct thread *thread, long (*plain)(struct thread *))
+static void written(uint64_t fd)
 {
 	char path[64];
-	int is_ours = __atomic_load_n(&has_memory, __ATOMIC_RELAXED) &&
-		      is_memory_open(thread->regs.gpr[7], path);
-	long result = plain(thread);
 
-	if (!is_ours || result <= 0)
-		return result;
+	if (!__atomic_load_n(&has_memory, __ATOMIC_RELAXED) || !is_memory_open(fd, path))
+		return;
 	lock_take(&dispatch_lock);
 	traces_ask();
 	traces_turn();
 	lock_give(&dispatch_lock);
-	return result;
+}
+
+void code_call_over(const struct thread *thread, long result)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	if (sys_failed(result))
+		return;
+	switch (gpr[0]) {
+	case SYS_open:
+	case SYS_openat:
+	case SYS_openat2:
+		opened((uint64_t)result);
+		return;
+	case SYS_ioctl:
+		feeds_begin(gpr);
+		return;
+	case SYS_write:
+	case SYS_pwrite64:
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+		written(gpr[7]);
+		return;
+	default:
+		return;
+	}
 }

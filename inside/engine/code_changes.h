@@ -15,11 +15,11 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *));
 void code_share(int change);
 
 /*
- * `plain` opens a file, or writes to one. A write by /proc/PID/mem bypasses all guards, so all
- * translations are dropped.
+ * A call is over that may have opened a file, written one, or begun userfaultfd(2); thread->regs
+ * still ask for it. A write by /proc/PID/mem bypasses all guards, so all translations are dropped.
+ * Also in a handler, for a signal that came right behind the call. No lock is held.
  */
-long code_opened(struct thread *thread, long (*plain)(const struct thread *));
-long code_written(struct thread *thread, long (*plain)(struct thread *));
+void code_call_over(const struct thread *thread, long result);
 
 /*
  * read(2), write(2) or the like by `call`: in the process's own /proc/PID/mem nothing is where the
@@ -29,9 +29,6 @@ long code_memory(struct thread *thread, long (*call)(struct thread *));
 
 /* The process was running before us: look at what its descriptors can do. No lock is held. */
 void code_attached(void);
-
-/* ioctl(2) by `call`: some begin userfaultfd(2). */
-long code_ioctl(struct thread *thread, long (*call)(struct thread *));
 
 /*
  * Calls that change mappings, fork(2) among them, may wait for another thread of the program: no

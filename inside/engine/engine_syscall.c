@@ -180,7 +180,16 @@ static int is_clone(uint64_t number)
 	       number == SYS_vfork;
 }
 
-void syscall_tell(struct thread *thread, uint64_t next, long result)
+/*
+ * Threads of the tool's agent (inside/control/control_thread.c) run beside the program, and are no
+ * part of it.
+ */
+static int is_agents_name(const uint64_t *gpr)
+{
+	return gpr[0] == SYS_prctl && (uint32_t)gpr[7] == PR_SET_NAME && gpr[2] == CONTROL_NAMED;
+}
+
+void syscall_over(struct thread *thread, uint64_t next, long result)
 {
 	uint64_t number = thread->regs.gpr[0];
 
@@ -188,11 +197,16 @@ void syscall_tell(struct thread *thread, uint64_t next, long result)
 		thread_words_event(thread, TRAIL_SYSCALLED, next, 0, number, (uint64_t)result);
 	if (is_clone(number) && result > 0)
 		thread_words_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
+	code_call_over(thread, result);
+	if (is_agents_name(thread->regs.gpr))
+		thread_words_forget(thread);
 }
 
 void syscall_broken_off(struct thread *thread)
 {
 	pending_signals_wait_over(thread);
+	if (thread->is_tracing)
+		process_traced(thread);
 	if (!thread->is_executing)
 		return;
 	thread->is_executing = 0;
@@ -280,40 +294,22 @@ static long filter(struct thread *thread, uint64_t next)
 }
 
 /*
- * Threads of the tool's agent (inside/control/control_thread.c) run beside the program, and are no
- * part of it.
- */
-static long name_thread(struct thread *thread, uint64_t next)
-{
-	long result = plain(thread);
-
-	if (thread->regs.gpr[2] != CONTROL_NAMED)
-		return result;
-	syscall_tell(thread, next, result);
-	thread_words_forget(thread);
-	return result;
-}
-
-/*
  * A tracer would see the engine's faults, and might suppress them: the tracee leaves the engine
  * first.
  */
 static long trace(struct thread *thread, uint64_t next)
 {
 	uint64_t request = thread->regs.gpr[7];
-	int is_asked;
 	long result;
 
 	if (request == PTRACE_TRACEME)
 		withdraw(thread, next - 2, ENGINE_NATIVE_TRACED);
 	if (request != PTRACE_ATTACH && request != PTRACE_SEIZE)
 		return plain(thread);
-	result = process_is_traced((uint32_t)thread->regs.gpr[6], request == PTRACE_SEIZE,
-				   &is_asked);
+	result = process_is_traced(thread, (uint32_t)thread->regs.gpr[6], request == PTRACE_SEIZE);
 	if (!result)
 		result = plain(thread);
-	if (is_asked)
-		process_traced();
+	syscall_broken_off(thread);
 	return result;
 }
 
@@ -333,31 +329,15 @@ static long apart(const struct thread *thread)
 	return plain(thread);
 }
 
-static long written(struct thread *thread)
-{
-	return code_written(thread, outward);
-}
-
-/* Most calls: some of them may write code. */
+/* Most calls. */
 static long ordinary(struct thread *thread)
 {
 	switch (thread->regs.gpr[0]) {
 	case SYS_read:
 	case SYS_pread64:
-		return code_memory(thread, outward);
-	case SYS_open:
-	case SYS_openat:
-	case SYS_openat2:
-		return code_opened(thread, plain);
 	case SYS_write:
 	case SYS_pwrite64:
-		return code_memory(thread, written);
-	case SYS_ioctl:
-		return code_ioctl(thread, outward);
-	case SYS_writev:
-	case SYS_pwritev:
-	case SYS_pwritev2:
-		return code_written(thread, outward);
+		return code_memory(thread, outward);
 	default:
 		return outward(thread);
 	}
@@ -505,9 +485,6 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_mlockall:
 		return lock(thread, next);
 	case SYS_prctl:
-		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
-			return name_thread(thread, next);
-		/* fall through */
 	case SYS_seccomp:
 		return filter(thread, next);
 	case SYS_arch_prctl:
@@ -581,7 +558,7 @@ void syscall_make(struct thread *thread, uint64_t next)
 	 * leave_ask() does not signal a thread that is in a call. The thread checks after the call.
 	 */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-	syscall_tell(thread, next, result);
+	syscall_over(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

@@ -15,8 +15,11 @@
  */
 void syscall_make(struct thread *thread, uint64_t next);
 
-/* A call came back with a result; `next` is behind it. Into the trail. */
-void syscall_tell(struct thread *thread, uint64_t next, long result);
+/*
+ * A call came back with a result; `next` is behind it, and thread->regs still ask for it. Into the
+ * trail, and what the engine does behind some calls. Also in a handler: no lock is held.
+ */
+void syscall_over(struct thread *thread, uint64_t next, long result);
 
 /* A signal is delivered in a call: it has not been made, or will not come back to us. */
 void syscall_broken_off(struct thread *thread);

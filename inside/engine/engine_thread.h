@@ -79,6 +79,7 @@ struct thread {
 	struct engine_child *entry;
 	uint64_t born;		    /* what that has for it until its pid is known */
 	uint32_t is_executing;	    /* in execve(2), with TRAIL_EXEC as the last of its trail */
+	uint32_t is_tracing;	    /* in ptrace(2): the tool was asked */
 	uint32_t is_taken;	    /* it, or the thread that made it, ran before us */
 	uint32_t is_guest;	    /* of another process, and shares all but that: unrecorded */
 	struct thread *next_thread; /* leave.c's */

@@ -1158,7 +1158,7 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 		result = signal_wait_took(thread, result);
 	if (result == GATE_CALL_LATER)
 		result = -EINTR;
-	syscall_tell(thread, thread->call_next, result);
+	syscall_over(thread, thread->call_next, result);
 	regs->rip = regs->gpr[1] = thread->call_next;
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[11] = regs->rflags;

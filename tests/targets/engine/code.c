@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -233,6 +235,60 @@ static void written_beside(void)
 		mprotect(at, PAGE, RWX);
 	}
 	printf("beside %ld %ld\n", got, sum);
+}
+
+/* More than is there, whatever is behind it. Returns whether the call has changed its count. */
+static int read_more(int fd, void *to, const void *from)
+{
+	const uint64_t most = (UINT64_C(1) << 47) - (UINT64_C(1) << 30);
+	register off_t offset __asm__("r10") = (off_t)(uintptr_t)from;
+	uint64_t bytes = most;
+	long got = SYS_pread64;
+
+	__asm__ volatile("syscall"
+			 : "+a"(got), "+d"(bytes)
+			 : "D"((long)fd), "S"(to), "r"(offset)
+			 : "rcx", "r11", "memory");
+	if (got != (long)PAGE)
+		exit(3);
+	return bytes != most;
+}
+
+static volatile sig_atomic_t signals;
+
+static void note(int number)
+{
+	(void)number;
+	signals++;
+}
+
+#define SIGNALS 2000 /* so that some come right behind a call */
+
+/* By /proc/self/mem. */
+static void signalled(void)
+{
+	const struct itimerval often = { { 0, 300 }, { 0, 300 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct sigaction action = { .sa_handler = note, .sa_flags = SA_RESTART };
+	/* low, so that the count is no address that the kernel refuses */
+	uint8_t *at = mmap((void *)0x20000000, 3 * PAGE, PROT_READ | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	uint8_t *to = at + 2 * PAGE, code[7];
+	int self = open("/proc/self/mem", O_RDWR | O_CLOEXEC), stale = 0, changed = 0;
+
+	if (self < 0 || at == MAP_FAILED || munmap(at + PAGE, PAGE) ||
+	    mprotect(to, PAGE, PROT_READ | PROT_WRITE))
+		exit(2);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (int i = 0; signals < SIGNALS; i++) {
+		make(code, i);
+		if (pwrite(self, code, sizeof(code), (off_t)(uintptr_t)at) != sizeof(code))
+			exit(2);
+		stale += call(at, 4) != i + 4;
+		changed += read_more(self, to, at);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("signalled %d %d\n", stale, changed);
 }
 
 /*
@@ -590,6 +646,7 @@ int main(int count, char **values)
 		{ "heap", in_heap },	      { "forked", forked },	   { "apart", far_apart },
 		{ "regions", regions },	      { "threads", threads },	   { "faults", faults },
 		{ "crowded", crowded },	      { "constant", constant },	   { "lent", lent },
+		{ "signalled", signalled },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
