@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define SLOTS_FIRST 1024u
 
@@ -34,13 +35,18 @@ static inline uint32_t slots_hash(uint64_t key)
 }
 
 /* A hash of a text: FNV-1a. */
-static inline uint32_t slots_hash_text(const char *text)
+static inline uint32_t slots_hash_bytes(const char *text, size_t bytes)
 {
 	uint32_t hash = 2166136261u;
 
-	while (*text)
+	while (bytes--)
 		hash = (hash ^ (unsigned char)*text++) * 16777619u;
 	return hash;
+}
+
+static inline uint32_t slots_hash_text(const char *text)
+{
+	return slots_hash_bytes(text, strlen(text));
 }
 
 /* Add a number below UINT32_MAX. slots_fit() has made room for it. */

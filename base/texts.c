@@ -6,18 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t hash_of(const char *text, size_t bytes)
-{
-	uint64_t hash = 5381;
-
-	for (size_t i = 0; i < bytes; i++)
-		hash = hash * 33 + (unsigned char)text[i];
-	return slots_hash(hash);
-}
-
 const char *texts_keep(struct texts *texts, const char *text, size_t bytes)
 {
-	uint32_t hash = hash_of(text, bytes), number;
+	uint32_t hash = slots_hash_bytes(text, bytes), number;
 	char *copy;
 
 	if (slots_fit(&texts->slots))
