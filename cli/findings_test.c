@@ -54,7 +54,7 @@ static struct findings list;
 
 Test(findings, print_groups_parts_by_their_reason, .init = cr_redirect_stderr)
 {
-	probe_findings(&session, &list);
+	probe_findings(&session, 1, &list);
 	findings_print(&list, 0, 0);
 	cr_assert_stderr_eq_str(BEGIN "  2: there is no such function: m:a, m:b\n" HINT MISSING
 				      "  until the end: m:d in process 9, m:e in process 10\n");
@@ -62,7 +62,7 @@ Test(findings, print_groups_parts_by_their_reason, .init = cr_redirect_stderr)
 
 Test(findings, print_verbose_names_each_place, .init = cr_redirect_stderr)
 {
-	probe_findings(&session, &list);
+	probe_findings(&session, 1, &list);
 	findings_print(&list, 0, 1);
 	cr_assert_stderr_eq_str(
 		BEGIN
@@ -90,7 +90,7 @@ Test(findings, rows_have_all_members_of_each)
 	static struct out out;
 	struct rows rows;
 
-	probe_findings(&session, &list);
+	probe_findings(&session, 1, &list);
 	out_init(&out, -1);
 	rows_begin(&rows, &out, ROWS_JSON);
 	findings_rows(&rows, &list);

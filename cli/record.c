@@ -521,7 +521,7 @@ static void add_refused(struct recording *recording)
 		print_findings(recording, first);
 		first = recording->findings.count;
 	}
-	probe_findings(recording->session, &recording->findings);
+	probe_findings(recording->session, 1, &recording->findings);
 	/* a single one is the reason that is printed already */
 	if (recording->error == -WM_E_ALL_REFUSED ||
 	    (recording->error == -WM_E_NO_MARKER && (recording->options->verbose || refused > 1)))

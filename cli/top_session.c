@@ -8,6 +8,7 @@
 #include "record/perf/count_event.h"
 #include "record/perf/instance.h"
 #include "record/spec/spec.h"
+#include "record/watch/watches.h"
 
 #include <fcntl.h>
 #include <stdio.h>

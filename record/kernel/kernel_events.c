@@ -1025,5 +1025,6 @@ const struct source kernel_source = {
 	.part = kernel_part,
 	.answered = answered,
 	.end = end,
+	.findings = kernel_findings,
 	.release = release,
 };

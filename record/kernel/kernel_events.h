@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct findings;
 struct kernel;
 struct wm_session;
 
@@ -26,5 +27,8 @@ void kernel_part(struct wm_session *session);
 
 /* Whether it records CPUs now, which keeps a session alive without a process. */
 int kernel_is_of_cpus(const struct wm_session *session);
+
+/* See record/session/sources.h. */
+void kernel_findings(const struct wm_session *session, int is_over, struct findings *list);
 
 #endif

@@ -81,11 +81,13 @@ static void foreign_findings(const struct probes *probes, struct findings *list)
 	}
 }
 
-void probe_findings(const struct wm_session *session, struct findings *list)
+void probe_findings(const struct wm_session *session, int is_over, struct findings *list)
 {
 	const struct probes *probes = session->probes;
 	char count[COUNT_BYTES], all[COUNT_BYTES];
 
+	if (!is_over)
+		return;
 	if (patience_is_over(session))
 		finding_add(list, "interrupted", FINDING_LOSS,
 			    "interrupted before all places were planned and armed");

@@ -883,5 +883,6 @@ const struct source probe_source = {
 	.answered = answered,
 	.module = module_changed,
 	.quiet = quiet,
+	.findings = probe_findings,
 	.release = release,
 };

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct findings;
 struct process;
 struct wm_session;
 
@@ -74,6 +75,9 @@ int probe_arm(struct wm_session *session, struct process *process);
 
 /* The specs have changed: what they want now replaces what is placed. Waits for it. */
 int probe_replace(struct wm_session *session);
+
+/* See sources.h. */
+void probe_findings(const struct wm_session *session, int is_over, struct findings *list);
 
 /* Take the next number for a set of places. */
 uint64_t probe_next_set(struct process *process);

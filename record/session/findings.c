@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "base/quantity.h"
 #include "record/session/session.h"
+#include "record/session/sources.h"
 #include "record/session/unrecorded.h"
 #include "target/claim/ledger.h"
 #include "target/trial/trial.h"
@@ -168,16 +169,13 @@ static void unreadable_findings(const struct wm_session *session, struct finding
 
 void session_findings(struct wm_session *session, int is_over, struct findings *list)
 {
-	trail_findings(session, is_over, list);
+	FOR_SOURCES_BACK(source, findings)
+		source->findings(session, is_over, list);
 	if (is_over) {
-		probe_findings(session, list);
 		unrecorded_findings(session->unrecorded, list);
 		unreadable_findings(session, list);
-	}
-	watch_findings(session, is_over, list);
-	kernel_findings(session, is_over, list);
-	if (is_over)
 		return;
+	}
 	ledger_findings(session, list);
 	clock_findings(list);
 }

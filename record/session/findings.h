@@ -84,10 +84,4 @@ void session_findings(struct wm_session *session, int is_over, struct findings *
 void spec_findings(const struct spec_list *specs, const struct name_list *names, int placed,
 		   struct findings *list);
 
-/* What one room has to say; session_findings() calls them. */
-void probe_findings(const struct wm_session *session, struct findings *list);
-void trail_findings(const struct wm_session *session, int is_over, struct findings *list);
-void watch_findings(const struct wm_session *session, int is_over, struct findings *list);
-void kernel_findings(const struct wm_session *session, int is_over, struct findings *list);
-
 #endif

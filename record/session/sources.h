@@ -15,6 +15,7 @@
 #include <sys/types.h>
 
 struct control_module;
+struct findings;
 struct launch_options;
 struct link_message;
 struct process;
@@ -107,6 +108,8 @@ struct source {
 	int (*quiet)(struct wm_session *session, struct process *process);
 	void (*end)(struct wm_session *session);     /* after that */
 	void (*results)(struct wm_session *session); /* into the trace */
+	/* What the user should know when the session has started, or (`is_over`) has stopped. */
+	void (*findings)(const struct wm_session *session, int is_over, struct findings *list);
 	void (*release)(struct wm_session *session);
 };
 

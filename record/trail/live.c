@@ -936,5 +936,6 @@ const struct source trail_source = {
 	.launch = launch_alone,
 	.start = start,
 	.leave = live_stop,
+	.findings = trail_findings,
 	.release = release_all,
 };

@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct findings;
 struct wm_session;
 struct process;
 
@@ -109,5 +110,8 @@ void live_keep_at(struct wm_session *session, const struct process *process);
  * triggered or have no trigger.
  */
 int live_stop(struct wm_session *session);
+
+/* See sources.h. */
+void trail_findings(const struct wm_session *session, int is_over, struct findings *list);
 
 #endif

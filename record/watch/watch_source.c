@@ -11,6 +11,7 @@
 #include "record/watch/locals.h"
 #include "record/watch/outside.h"
 #include "record/watch/watching.h"
+#include "record/watch/watches.h"
 #include "record/watch/watching_own.h"
 #include "target/process/target.h"
 
@@ -209,5 +210,6 @@ const struct source watch_source = {
 	.forget = forget,
 	.quiet = quiet,
 	.results = results,
+	.findings = watch_findings,
 	.release = release,
 };

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct findings;
 struct wm_session;
 
 #define WATCHES_DETAIL_MAX 256
@@ -135,5 +136,8 @@ int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_t
 
 /* Add one row's counts; the kernel has counted `hits` for it. */
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits);
+
+/* See record/session/sources.h. */
+void watch_findings(const struct wm_session *session, int is_over, struct findings *list);
 
 #endif
