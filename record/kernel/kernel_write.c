@@ -319,16 +319,14 @@ static void each_thread(struct kernel *kernel,
 			void (*take)(struct kernel *kernel, pid_t pid, pid_t tid))
 {
 	int is_of_all = kernel->is_of_cpus && kernel->cgroup_fd < 0;
-	DIR *folder = is_of_all ? opendir("/proc") : NULL;
-	struct dirent *entry;
+	pid_t *pids = NULL;
+	int count = is_of_all ? target_processes(&pids) : 0;
 
 	if (kernel->cgroup_fd >= 0)
 		each_of_group(kernel, kernel->cgroup_fd, take);
-	while (folder && (entry = readdir(folder)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			each_of_process(kernel, (pid_t)atoi(entry->d_name), take);
-	if (folder)
-		closedir(folder);
+	for (int i = 0; i < count; i++)
+		each_of_process(kernel, pids[i], take);
+	free(pids);
 	for (size_t i = 0; i < kernel->pid_count; i++)
 		each_of_process(kernel, kernel->pids[i], take);
 }

@@ -5,11 +5,9 @@
 #include "target/process/target.h"
 #include "target/process/tracee.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
@@ -111,22 +109,16 @@ static int look_at(const struct looking *looking, pid_t tid)
 static void *look_at_all(void *data)
 {
 	struct looking *looking = data;
-	char path[64];
-	const struct dirent *entry;
-	DIR *tasks;
+	pid_t *tids;
+	int count = target_threads(looking->pid, &tids);
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)looking->pid);
-	tasks = opendir(path);
-	if (!tasks)
-		looking->err = errno == ENOENT ? -ESRCH : -errno;
-	while (tasks && (entry = readdir(tasks))) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-		int err = tid > 0 ? look_at(looking, tid) : 0;
+	looking->err = count < 0 ? count : 0;
+	for (int i = 0; i < count; i++) {
+		int err = look_at(looking, tids[i]);
 
 		looking->err = looking->err ? looking->err : err;
 	}
-	if (tasks)
-		closedir(tasks);
+	free(tids);
 	return NULL;
 }
 

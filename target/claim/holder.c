@@ -4,8 +4,6 @@
 #include "base/array.h"
 #include "target/process/target.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define PERF_LINK "anon_inode:[perf_event]"
 
 void claim_holders_release(struct claim_holders *holders)
 {
@@ -54,26 +50,14 @@ static void read_ledgers(struct claim_list *list, pid_t tid, pid_t pid)
 }
 
 /* How many perf events are among a process's descriptors; -1: they are not shown to us. */
-static int perf_descriptors(const char *pid)
+static int perf_descriptors(pid_t pid)
 {
-	char path[64];
-	struct dirent *entry;
-	int count = 0;
-	DIR *dir;
+	int *numbers, count = target_descriptors(pid, &numbers), found = 0;
 
-	snprintf(path, sizeof(path), "/proc/%.16s/fd", pid);
-	dir = opendir(path);
-	if (!dir)
-		return errno == ENOENT || errno == ESRCH ? 0 : -1;
-	while ((entry = readdir(dir))) {
-		char target[sizeof(PERF_LINK)];
-		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
-
-		count += length == sizeof(PERF_LINK) - 1 &&
-			 !memcmp(target, PERF_LINK, (size_t)length);
-	}
-	closedir(dir);
-	return count;
+	for (int i = 0; i < count; i++)
+		found += target_descriptor_is(pid, numbers[i], "anon_inode:[perf_event]");
+	free(numbers);
+	return count < 0 && count != -ESRCH ? -1 : found;
 }
 
 static int is_named(const struct claim_list *ours, pid_t pid)
@@ -84,10 +68,9 @@ static int is_named(const struct claim_list *ours, pid_t pid)
 	return 0;
 }
 
-static int look_at(struct claim_holders *holders, const char *name)
+static int look_at(struct claim_holders *holders, pid_t pid)
 {
-	pid_t pid = atoi(name);
-	int count = perf_descriptors(name);
+	int count = perf_descriptors(pid);
 	struct claim_perf *new;
 
 	if (count < 0)
@@ -105,15 +88,12 @@ static int look_at(struct claim_holders *holders, const char *name)
 
 static int find_perf(struct claim_holders *holders)
 {
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	int err = 0;
+	pid_t *pids;
+	int count = target_processes(&pids), err = 0;
 
-	while (dir && !err && (entry = readdir(dir)))
-		if (isdigit((unsigned char)entry->d_name[0]))
-			err = look_at(holders, entry->d_name);
-	if (dir)
-		closedir(dir);
+	for (int i = 0; i < count && !err; i++)
+		err = look_at(holders, pids[i]);
+	free(pids);
 	return err;
 }
 

@@ -4,8 +4,6 @@
 #include "base/array.h"
 #include "target/process/target.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,23 +24,19 @@ struct kin_list {
 /* All processes there are: a child may have a lower number than its parent. */
 static int kin_read(struct kin_list *list)
 {
-	struct dirent *entry;
-	DIR *dir = opendir("/proc");
-	int err = 0;
+	pid_t *pids;
+	int count = target_processes(&pids), err = count < 0 ? count : 0;
 
-	if (!dir)
-		return -errno;
-	while (!err && (entry = readdir(dir))) {
-		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-		pid_t ppid = pid ? target_parent(pid) : 0;
+	for (int i = 0; i < count && !err; i++) {
+		pid_t ppid = target_parent(pids[i]);
 
 		if (ppid <= 0)
 			continue;
 		err = array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all));
 		if (!err)
-			list->all[list->count++] = (struct kin){ pid, ppid };
+			list->all[list->count++] = (struct kin){ pids[i], ppid };
 	}
-	closedir(dir);
+	free(pids);
 	return err;
 }
 
@@ -96,27 +90,21 @@ static int pid_add(struct pid_list *list, pid_t pid)
 /* What each thread of a process has forked. A process that is gone has no children. */
 static int children_add(struct pid_list *list, pid_t pid)
 {
-	struct dirent *entry;
-	char path[320];
-	DIR *tasks;
-	int err = 0, child;
+	pid_t *tids;
+	int count = target_threads(pid, &tids), err = 0, child;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	while (tasks && !err && (entry = readdir(tasks))) {
+	for (int i = 0; i < count && !err; i++) {
+		char path[64];
 		FILE *children;
 
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/children", (int)pid, entry->d_name);
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)tids[i]);
 		children = fopen(path, "re");
 		while (children && !err && fscanf(children, "%d", &child) == 1)
 			err = is_in(list->all, list->count, child) ? 0 : pid_add(list, child);
 		if (children)
 			fclose(children);
 	}
-	if (tasks)
-		closedir(tasks);
+	free(tids);
 	return err;
 }
 

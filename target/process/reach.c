@@ -4,7 +4,6 @@
 #include "target/process/mount_ns.h"
 #include "target/process/socket_owner.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kcmp.h>
@@ -93,31 +92,18 @@ int reach_is_agents(pid_t pid, pid_t tid)
  */
 static int read_published(pid_t tid, void *data)
 {
-	static const char memfd[] = "/memfd:" SOCKETDIR_MEMFD;
-	char path[64], link[64] = "", *dir = data;
-	struct dirent *entry;
-	int found = 0;
-	DIR *list;
+	int number = target_descriptor_find(tid, "/memfd:" SOCKETDIR_MEMFD " (deleted)"), fd, seals;
+	char path[64], *dir = data;
+	ssize_t bytes;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)tid);
-	list = opendir(path);
-	while (list && !found && (entry = readdir(list))) {
-		ssize_t bytes = readlinkat(dirfd(list), entry->d_name, link, sizeof(link) - 1);
-		int fd;
-
-		if (bytes < (ssize_t)sizeof(memfd) || strncmp(link, memfd, sizeof(memfd) - 1))
-			continue;
-		fd = openat(dirfd(list), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-		if (fd < 0)
-			continue;
-		bytes = pread(fd, dir, SOCKETDIR_BYTES, 0);
-		found = fcntl(fd, F_GET_SEALS) >= 0 && fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE &&
-			bytes > 1 && dir[0] == '/' && !dir[bytes - 1];
-		close(fd);
-	}
-	if (list)
-		closedir(list);
-	return found;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)tid, number);
+	fd = number < 0 ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return 0;
+	bytes = pread(fd, dir, SOCKETDIR_BYTES, 0);
+	seals = fcntl(fd, F_GET_SEALS);
+	close(fd);
+	return seals >= 0 && seals & F_SEAL_WRITE && bytes > 1 && dir[0] == '/' && !dir[bytes - 1];
 }
 
 int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES])
@@ -159,24 +145,10 @@ int reach_agent(const struct target *target, struct link *link)
 /* Whether a thread of the process has that socket open. */
 static int has_socket(pid_t tid, void *data)
 {
-	const unsigned long *inode = data;
-	char path[64], want[64], link[64];
-	struct dirent *entry;
-	int found = 0;
-	DIR *list;
+	char link[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
-	snprintf(want, sizeof(want), "socket:[%lu]", *inode);
-	list = opendir(path);
-	while (list && !found && (entry = readdir(list))) {
-		ssize_t bytes = readlinkat(dirfd(list), entry->d_name, link, sizeof(link) - 1);
-
-		link[bytes < 0 ? 0 : bytes] = '\0';
-		found = !strcmp(link, want);
-	}
-	if (list)
-		closedir(list);
-	return found;
+	snprintf(link, sizeof(link), "socket:[%lu]", *(const unsigned long *)data);
+	return target_descriptor_find(tid, link) >= 0;
 }
 
 /* Whether a line of /proc/net/unix is of a listening socket by one of an agent's names. */

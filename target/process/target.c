@@ -22,6 +22,7 @@
 #include <waymark/error.h>
 
 #define LIVE_TRIES 20 /* to find a thread that lives where threads end all the time */
+#define LINK_BYTES 64 /* of a descriptor: longer ones are of other files */
 #define PF_EXITING 0x00000004
 #define PF_KTHREAD 0x00200000 /* include/linux/sched.h of the kernel */
 
@@ -272,30 +273,72 @@ pid_t target_parent(pid_t pid)
 	return state == 'Z' && target_status_number(pid, "Threads") <= 1 ? 0 : ppid;
 }
 
-int target_threads(pid_t pid, pid_t **tids)
+/* The names in a folder that are numbers. How many; or why they can't be listed. free() *all. */
+static int numbers_list(const char *path, int **all)
 {
-	char path[64];
 	struct dirent *entry;
 	size_t room = 0;
 	int count = 0;
-	DIR *dir;
+	DIR *dir = opendir(path);
 
-	*tids = NULL;
-	snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
+	*all = NULL;
 	if (!dir)
 		return file_error();
 	while ((entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		if (array_grow(tids, &room, (size_t)count + 1, sizeof(**tids))) {
+		if (array_grow(all, &room, (size_t)count + 1, sizeof(**all))) {
 			closedir(dir);
 			return -ENOMEM;
 		}
-		(*tids)[count++] = atoi(entry->d_name);
+		(*all)[count++] = atoi(entry->d_name);
 	}
 	closedir(dir);
+	return count;
+}
+
+int target_processes(pid_t **pids)
+{
+	return numbers_list("/proc", pids);
+}
+
+int target_threads(pid_t pid, pid_t **tids)
+{
+	char path[64];
+	int count;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	count = numbers_list(path, tids);
 	return count ? count : -ESRCH;
+}
+
+int target_descriptors(pid_t tid, int **numbers)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
+	return numbers_list(path, numbers);
+}
+
+int target_descriptor_is(pid_t tid, int number, const char *link)
+{
+	char path[64], text[LINK_BYTES];
+	ssize_t bytes;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", tid, number);
+	bytes = readlink(path, text, sizeof(text));
+	return bytes == (ssize_t)strlen(link) && !memcmp(text, link, (size_t)bytes);
+}
+
+int target_descriptor_find(pid_t tid, const char *link)
+{
+	int *numbers, count = target_descriptors(tid, &numbers), found = -ENOENT;
+
+	for (int i = 0; i < count && found < 0; i++)
+		if (target_descriptor_is(tid, numbers[i], link))
+			found = numbers[i];
+	free(numbers);
+	return count < 0 ? count : found;
 }
 
 int target_threads_are(pid_t pid, const pid_t *tids, int count)

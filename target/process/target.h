@@ -188,6 +188,19 @@ uint64_t target_stat_field(pid_t tid, int want);
  */
 uint64_t target_first_stack(pid_t tid);
 
+/* All processes that we may see. Returns how many, or an error as above. free() *pids. */
+int target_processes(pid_t **pids);
+
+/* A thread's descriptors, by number. Returns how many, or why we may not see them. free() them. */
+int target_descriptors(pid_t tid, int **numbers);
+
+/*
+ * Whether a descriptor's link in /proc/TID/fd reads so, in fewer than 64 bytes; the first one's
+ * number, -ENOENT, or an error as above.
+ */
+int target_descriptor_is(pid_t tid, int number, const char *link);
+int target_descriptor_find(pid_t tid, const char *link);
+
 /*
  * The threads of a process, in the order of their start. Returns how many, or an error as above.
  * free() *tids.

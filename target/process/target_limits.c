@@ -2,8 +2,6 @@
 /* Limits that leave a process no room for the agent. */
 #include "target/process/target.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
@@ -16,20 +14,13 @@
 /* Free numbers below the limit in a thread's table. */
 static uint64_t descriptors_left(pid_t tid, uint64_t limit)
 {
+	int *numbers, count = target_descriptors(tid, &numbers);
 	uint64_t left = limit;
-	struct dirent *entry;
-	char path[64];
-	DIR *dir;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
-	dir = opendir(path);
-	if (!dir)
-		return UINT64_MAX;
-	while (left && (entry = readdir(dir)))
-		left -= isdigit((unsigned char)entry->d_name[0]) &&
-			strtoull(entry->d_name, NULL, 10) < limit;
-	closedir(dir);
-	return left;
+	for (int i = 0; i < count && left; i++)
+		left -= (uint64_t)numbers[i] < limit;
+	free(numbers);
+	return count < 0 ? UINT64_MAX : left;
 }
 
 uint64_t target_limit(pid_t tid, const char *name)
@@ -81,21 +72,19 @@ int target_lacks_threads(const struct target *target)
 /* How many threads all processes of that user have, about as RLIMIT_NPROC counts them. */
 static uint64_t threads_of(uid_t uid)
 {
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	uint64_t count = 0;
+	pid_t *pids;
+	int count = target_processes(&pids);
+	uint64_t sum = 0;
 
-	while (dir && (entry = readdir(dir))) {
-		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		long threads = pid > 0 ? target_status_number(pid, "Threads") : 0;
+	for (int i = 0; i < count; i++) {
+		long threads = target_status_number(pids[i], "Threads");
 
 		/* the last number of the line: as a rule the real user is the same */
-		if (threads > 0 && target_status_number(pid, "Uid") == (long)uid)
-			count += (uint64_t)threads;
+		if (threads > 0 && target_status_number(pids[i], "Uid") == (long)uid)
+			sum += (uint64_t)threads;
 	}
-	if (dir)
-		closedir(dir);
-	return count;
+	free(pids);
+	return sum;
 }
 
 static uint64_t number_in(const char *folder, const char *name)

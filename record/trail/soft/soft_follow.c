@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -343,33 +342,9 @@ static void forget(struct soft_follow *follow, struct soft_process *process)
 	process->use = SOFT_NONE;
 }
 
-static int is_limited(pid_t pid, int which, struct rlimit *limit)
-{
-	return !prlimit(pid, (enum __rlimit_resource)which, NULL, limit) &&
-	       limit->rlim_cur != RLIM_INFINITY;
-}
-
-static int has_all_descriptors(pid_t pid)
-{
-	struct rlimit limit;
-	uint64_t count = 0;
-	char path[32];
-	DIR *all;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
-	all = is_limited(pid, RLIMIT_NOFILE, &limit) ? opendir(path) : NULL;
-	if (!all)
-		return 0;
-	while (readdir(all))
-		count++;
-	closedir(all);
-	return count >= limit.rlim_cur + 2; /* "." and ".." */
-}
-
 /* By what shows of it from outside, or of its parent, whose limits and privileges it had. */
 static enum engine_unfollowed cause_of(const struct soft_process *process)
 {
-	struct rlimit limit;
 	pid_t pid = process->pid;
 	char path[32];
 
@@ -377,9 +352,10 @@ static enum engine_unfollowed cause_of(const struct soft_process *process)
 		pid = process->ppid;
 	if (target_status_number(pid, "Seccomp") > 0)
 		return ENGINE_UNFOLLOWED_FILTER;
-	if (is_limited(pid, RLIMIT_AS, &limit) || is_limited(pid, RLIMIT_DATA, &limit))
+	if (target_limit(pid, "Max address space") != UINT64_MAX ||
+	    target_limit(pid, "Max data size") != UINT64_MAX)
 		return ENGINE_UNFOLLOWED_ROOM;
-	if (has_all_descriptors(pid))
+	if (target_lacks_descriptors(pid, 0))
 		return ENGINE_UNFOLLOWED_DESCRIPTORS;
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
 	return access(path, R_OK) && errno == EACCES ? ENGINE_UNFOLLOWED_CLOSED

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "record/trail/soft/soft_leave.h"
 
+#include "base/sorted.h"
 #include "record/trail/soft/soft_channel.h"
 #include "record/trail/soft/soft_threads.h"
+#include "target/process/target.h"
 #include "target/process/tracee.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -239,29 +240,10 @@ static int is_deserted(const struct soft_threads *stopped, const struct ranges *
 	return 1;
 }
 
-/*
- * A descriptor of a channel's, whose tool has died before it could have it closed; -1: there is
- * none.
- */
+/* A descriptor of a channel's, whose tool has died before it could have it closed. */
 static int fd_find(pid_t tid)
 {
-	static const char name[] = "/memfd:" SOFT_CHANNEL_NAME " (deleted)";
-	char path[320], target[sizeof(name)];
-	struct dirent *entry;
-	int found = -1;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
-	dir = opendir(path);
-	while (dir && found < 0 && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/fd/%s", tid, entry->d_name);
-		if (readlink(path, target, sizeof(target)) == sizeof(name) - 1 &&
-		    !memcmp(target, name, sizeof(name) - 1))
-			found = atoi(entry->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	return found;
+	return target_descriptor_find(tid, "/memfd:" SOFT_CHANNEL_NAME " (deleted)");
 }
 
 static int close_all(struct remote_thread *thread)
