@@ -27,19 +27,11 @@ struct below {
 	int is_global;
 };
 
-static int by_value(const void *one, const void *other)
-{
-	uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
-
-	return a < b ? -1 : a > b;
-}
-
 static size_t unique(uint64_t *addresses, size_t count)
 {
 	size_t kept = 0;
 
-	if (count)
-		qsort(addresses, count, sizeof(*addresses), by_value);
+	sorted_make(addresses, count, sizeof(*addresses));
 	for (size_t i = 0; i < count; i++)
 		if (!kept || addresses[kept - 1] != addresses[i])
 			addresses[kept++] = addresses[i];

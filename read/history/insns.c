@@ -10,13 +10,6 @@
 
 #define UNSETTLED_MAX 65536u /* beside as many as are in order */
 
-static int by_address(const void *one, const void *other)
-{
-	const struct insn *a = one, *b = other;
-
-	return a->address < b->address ? -1 : a->address > b->address;
-}
-
 void insns_settle(struct insns *insns)
 {
 	struct insn *all = insns->all;
@@ -24,7 +17,7 @@ void insns_settle(struct insns *insns)
 
 	if (insns->settled == insns->count)
 		return;
-	qsort(all, insns->count, sizeof(*all), by_address);
+	sorted_make(all, insns->count, sizeof(*all));
 	for (size_t i = 0; i < insns->count; i++) {
 		if (kept && all[kept - 1].address == all[i].address) {
 			all[kept - 1].ran += all[i].ran;

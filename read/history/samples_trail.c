@@ -240,13 +240,6 @@ static int by_place(const void *one, const void *other)
 	return (a->end > b->end) - (a->end < b->end);
 }
 
-static int by_number(const void *one, const void *other)
-{
-	const uint64_t *a = one, *b = other;
-
-	return (*a > *b) - (*a < *b);
-}
-
 /*
  * The stack below the outermost frame. If the trail entered that frame's function midway, it does
  * not have the caller.
@@ -509,7 +502,7 @@ static uint64_t ask(struct trail_search *search, size_t count)
 		search->asked[search->address_count - 1].end = search->common_count;
 		end = place->end > end ? place->end : end;
 	}
-	qsort(search->begins, search->common_count, sizeof(*search->begins), by_number);
+	sorted_make(search->begins, search->common_count, sizeof(*search->begins));
 	return end;
 }
 

@@ -2,6 +2,7 @@
 #include "read/states/switches.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 #include "read/spans/span_pairs.h"
 #include "trace/process_records.h"
 
@@ -381,13 +382,6 @@ static const struct role *role_of(const struct switches_reading *reading,
 	return event->class ? &reading->roles[event->stream->process][event->class->index] : NULL;
 }
 
-static int loss_order(const void *a, const void *b)
-{
-	const struct loss *left = a, *right = b;
-
-	return (left->from_ns > right->from_ns) - (left->from_ns < right->from_ns);
-}
-
 /*
  * A CPU's stream says what it lost when it has room again. What other streams have meanwhile must
  * be read as beside a loss, so losses are found first.
@@ -403,8 +397,7 @@ static int losses_read(struct switches_reading *reading)
 	while (!err && (err = merge_next(merge, &event)) > 0)
 		err = loss_keep(reading, role_of(reading, &event), &event);
 	merge_close(merge);
-	if (reading->loss_count)
-		qsort(reading->losses, reading->loss_count, sizeof(struct loss), loss_order);
+	sorted_make(reading->losses, reading->loss_count, sizeof(struct loss));
 	return err;
 }
 

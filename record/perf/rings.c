@@ -3,6 +3,7 @@
 
 #include "arch/perf_registers.h"
 #include "base/array.h"
+#include "base/sorted.h"
 #include "record/perf/cpus.h"
 #include "target/process/ticks.h"
 
@@ -202,25 +203,18 @@ int rings_add(struct rings *rings, int fd, unsigned int source)
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const struct ring_id *left = a, *right = b;
-
-	return (left->id > right->id) - (left->id < right->id);
-}
-
 int rings_source(struct rings *rings, uint64_t id, unsigned int *source)
 {
-	struct ring_id key = { .id = id }, *found;
+	size_t at;
 
 	if (rings->has_new_ids)
-		qsort(rings->ids, rings->id_count, sizeof(*rings->ids), by_id);
+		sorted_make(rings->ids, rings->id_count, sizeof(*rings->ids));
 	rings->has_new_ids = 0;
-	found = rings->id_count ? bsearch(&key, rings->ids, rings->id_count, sizeof(key), by_id)
-				: NULL;
-	if (found)
-		*source = found->source;
-	return found != NULL;
+	at = sorted_below(rings->ids, rings->id_count, sizeof(*rings->ids), 0, id);
+	if (at == rings->id_count || rings->ids[at].id != id)
+		return 0;
+	*source = rings->ids[at].source;
+	return 1;
 }
 
 int rings_sample_source(struct rings *rings, const struct perf_event_header *header,

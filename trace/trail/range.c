@@ -2,6 +2,7 @@
 #include "trace/trail/range.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -193,14 +194,6 @@ static int stream_moments(struct trace_reader *reader, struct trace_stream *stre
 	return 0;
 }
 
-static int by_time(const void *one, const void *other)
-{
-	uint64_t a = ((const struct trail_moment *)one)->ns;
-	uint64_t b = ((const struct trail_moment *)other)->ns;
-
-	return (a > b) - (a < b);
-}
-
 int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth,
 		     struct trail_moment *moment, uint64_t *count)
 {
@@ -226,7 +219,7 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 	else if (!err && (!nth || nth > moments.count))
 		err = -ERANGE;
 	if (!err) {
-		qsort(moments.all, moments.count, sizeof(*moments.all), by_time);
+		sorted_make(moments.all, moments.count, sizeof(*moments.all));
 		*moment = moments.all[nth - 1];
 	}
 	free(moments.all);

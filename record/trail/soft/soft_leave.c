@@ -141,13 +141,6 @@ struct ranges {
 	size_t count;
 };
 
-static int by_start(const void *a, const void *b)
-{
-	const struct engine_mapping *one = a, *other = b;
-
-	return one->start < other->start ? -1 : one->start > other->start;
-}
-
 /*
  * In order, and those that lie right behind each other as one: what a call costs is how often we
  * and the program take turns.
@@ -160,7 +153,7 @@ static void ranges_join(struct ranges *ranges)
 	for (size_t i = 0; i < ranges->count; i++)
 		if (ranges->list[i].start >= PAGE && ranges->list[i].bytes)
 			ranges->list[found++] = ranges->list[i];
-	qsort(ranges->list, found, sizeof(*ranges->list), by_start);
+	sorted_make(ranges->list, found, sizeof(*ranges->list));
 	for (size_t i = 0; i < found; i++) {
 		struct engine_mapping *last = kept ? &ranges->list[kept - 1] : NULL;
 		const struct engine_mapping *next = &ranges->list[i];
