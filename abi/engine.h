@@ -324,8 +324,8 @@ struct engine_places {
  */
 struct engine_control {
 	uint32_t tool;
-	uint32_t asked;	 /* ENGINE_ASKED_* */
-	uint32_t told;	 /* a futex that engines wake, and the tool sleeps on: there is something */
+	uint32_t asked;	      /* ENGINE_ASKED_* */
+	uint32_t ready_count; /* a futex that engines wake, and the tool sleeps on: there is something */
 	uint32_t served; /* counts up with each forked child that was served, or refused; a futex */
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t reserved;
@@ -373,7 +373,7 @@ struct engine_channel {
 	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
 	uint64_t log_put;    /* bytes ever, by the engine; release */
 	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t told;	     /* counts up, by the engine: there is something to take */
+	uint32_t ready_count;  /* counts up, by the engine: there is something to take */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t traces;       /* that were translated: for tests */
 	uint64_t taken_at;     /* as in struct engine_boot */

@@ -185,8 +185,9 @@ static const struct command_option table[] = {
 static const struct command_line line = { "control", usage, table, 0 };
 
 /*
- * Connect to the recorder that listens in a folder. The folder may be anyone's: what is no socket
- * of ours in it, a link to another one say, gets no request. Root asks each user's recorder.
+ * Connect to the recorder that listens in a folder. The folder may be anyone's: a file that is no
+ * socket of the folder's owner, such as a link to another socket, gets no request. Root's request
+ * goes to any user's recorder.
  */
 static int connect_in(int fd, const char *path)
 {

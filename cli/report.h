@@ -125,8 +125,8 @@ struct report {
 int report_trails(struct report_trails *sum, struct trace_reader *reader);
 
 /*
- * Begin to observe a pass over the trace of which `summary` was made; without switches there is
- * nothing to observe. 0 or an error. Release also after an error.
+ * Begin to observe a pass over the trace that `summary` sums up. Without switches there is nothing
+ * to observe. 0 or an error. Release also after an error.
  */
 int report_threads(struct report_threads *threads, struct trace_reader *reader,
 		   const struct summary *summary, struct watch_wheres *wheres);

@@ -90,8 +90,8 @@ static int is_callee(const char *glob, const struct function *function)
 }
 
 /*
- * Who called the function in a stack, by the innermost call; where it was called by itself, by the
- * call from elsewhere that came before. NULL: it is not in the stack; a function NULL: no caller.
+ * The caller of the function's innermost call in a stack. Where the function called itself, the
+ * caller of the first of these calls. NULL: it is not in the stack; a function NULL: no caller.
  */
 static const struct stacks_one *caller_of(const struct stacks_one *all, uint32_t at,
 					  const char *glob)

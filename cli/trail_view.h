@@ -110,8 +110,8 @@ int trail_lost_is_gone(const struct trace_reader *reader,
 		       const struct trail_thread_entry *reported);
 
 /*
- * Say on stderr whose trail stops without an end, and with_losses also of which threads blocks are
- * missing between the bounds. Returns of how many threads.
+ * Print on stderr the threads whose trail stops without an end and, with_losses, those that miss
+ * blocks between the bounds. Returns how many threads it named.
  */
 size_t trail_complain_missing(const struct trail_view *view, const struct trail_wanted *wanted,
 			      int with_losses);

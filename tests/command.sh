@@ -73,7 +73,7 @@ completes "sample:page-faults " record -e sample:page-fa
 completes "{cycles,task-clock " stat -e "{cycles,task"
 completes "$BASHPID " watch -p $BASHPID
 
-# A full disk is a failure. A closed pipe is none.
+# A full disk is a failure. A closed pipe is not.
 if [ -w /dev/full ]; then
 	for words in help version "help spec" "help --tables" "record --help" claims "list --events"; do
 		# shellcheck disable=SC2086 # words

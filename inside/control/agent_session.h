@@ -15,7 +15,7 @@
 /* Whether a thread in the loader is to wait for some session's SEEN (abi/control.h). */
 int session_any_pending(void);
 
-/* No thread waits any longer for the SEENs that are due; for GO, of which the sessions are told. */
+/* Let the threads continue that wait for SEENs; for GO, with a message to the sessions. */
 void session_forgive_seen(void);
 void session_forgive_go(void);
 

@@ -173,7 +173,7 @@ Test(wait, a_tool_that_stands_still_is_waited_for_but_once)
 	cr_assert_eq(tool_exit_status(), 0);
 }
 
-/* It was told of one that is there no more, or of none. */
+/* The places are for a module that is gone, or that never was. */
 Test(wait, places_for_another_module_at_an_address_are_left_out)
 {
 	struct peer peer = begin_loading("signals", 1);

@@ -24,7 +24,7 @@ static const struct engine_note note
 /* We can't write the word that the tool sleeps on, but wake the tool there. */
 static void wake_tool(void)
 {
-	sys_call3(SYS_futex, (long)&channel.control->told, FUTEX_WAKE, INT32_MAX);
+	sys_call3(SYS_futex, (long)&channel.control->ready_count, FUTEX_WAKE, INT32_MAX);
 }
 
 static void poll_wait(const uint32_t *word, uint32_t value)
@@ -186,13 +186,13 @@ int channel_is_over(void)
 
 void channel_tell(void)
 {
-	__atomic_add_fetch(&channel.head->told, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&channel.head->ready_count, 1, __ATOMIC_RELEASE);
 	wake_tool();
 }
 
 void channel_wait(const uint32_t *word, uint32_t value)
 {
-	__atomic_add_fetch(&channel.head->told, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&channel.head->ready_count, 1, __ATOMIC_RELEASE);
 	poll_wait(word, value);
 }
 

@@ -81,8 +81,9 @@ int traces_open(void)
 	return slots ? generation_begin(1) : -ENOMEM;
 }
 
-#define SAME(type, field, told)                                                                    \
-	_Static_assert(offsetof(struct type, field) == offsetof(struct engine_code_##type, told),  \
+#define SAME(type, field, abi_field)                                                               \
+	_Static_assert(offsetof(struct type, field) ==                                             \
+			       offsetof(struct engine_code_##type, abi_field),                     \
 		       "as abi/engine_code.h has it")
 
 SAME(trace, pc, pc);

@@ -35,7 +35,7 @@ static void put_hex(struct out *out, uint64_t value)
 	out_short(out, text, (size_t)bytes);
 }
 
-/* What comes next is not reached straight from the last branch, or the stack is full. */
+/* The next branch does not follow the last one directly, or the stack is full. */
 static void flush(struct brstack *stack)
 {
 	struct out *out = stack->export->out;

@@ -28,7 +28,7 @@
 #define REFUSED_BYTES_MAX (1u << 20) /* of names, for each process: an agent may be hostile */
 #define REFUSED_TEXT_MAX 2048
 
-/* What runs unprobed until its places are armed. */
+/* A module that runs without its probes until they are armed. */
 struct late {
 	uint64_t base; /* of the module; 0: whatever is found */
 	uint64_t begin_ns;

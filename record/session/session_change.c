@@ -84,7 +84,7 @@ static int put_in(struct wm_session *session, const char *const *add, size_t cou
 	return err;
 }
 
-/* The specs as they were. What was new is in change->gone instead. */
+/* Undo the change of the list. The specs that were new are in change->gone then. */
 static void put_back(struct spec_list *list, struct source_change *change)
 {
 	for (size_t i = 0; i < change->gone_count; i++)

@@ -89,7 +89,7 @@ struct source {
 	int (*answered)(struct wm_session *session, struct process *process, uint16_t request);
 	/* Of a process without an agent: what has come. Returns how much. */
 	int (*take)(struct wm_session *session, struct process *process);
-	/* A module was loaded, or unloaded. 1: attend() will let the loading thread go on. */
+	/* A module was loaded, or unloaded. 1: attend() will let the loading thread continue. */
 	int (*module)(struct wm_session *session, struct process *process,
 		      const struct control_module *module, const char *path);
 	void (*go)(struct process *process);	 /* It may run. */

@@ -96,7 +96,7 @@ static int has_word(const char *text, const char *word)
 	return 0;
 }
 
-/* What lines of a file say; of /proc/cpuinfo those of the first processor, which ends empty. */
+/* Read a file's lines. Of /proc/cpuinfo those of the first processor: an empty line ends them. */
 static void read_lines(struct surroundings *around, const char *path)
 {
 	char full[PATH_BYTES], text[PATH_BYTES], *line = NULL;

@@ -702,7 +702,7 @@ static const struct {
 	      { WM_TRAIL_FLAG_THREAD, "WM_TRAIL_FLAG_THREAD" },
 	      { TRAIL_FOLLOWS, "WM_FOLLOW_CHILDREN" } };
 
-/* What is asked of an origin. */
+/* What an origin must be able to do. */
 struct origin_wanted {
 	uint32_t flags;	 /* WM_TRAIL_FLAG_*, TRAIL_FOLLOWS */
 	int must_hold;	 /* WM_POLICY_BLOCK */

@@ -526,7 +526,7 @@ void watch_finding_close(struct finding *finding)
 	loaded_release(&finding->list);
 }
 
-/* Whether it is the last that was told of at that place. */
+/* Whether the last module that was reported at that place is this one. */
 static int is_told(const struct process *process, const struct loaded *loaded)
 {
 	int is = 0;

@@ -41,7 +41,7 @@ struct watch_options {
 struct watch_type;
 
 /*
- * Bind a test to the type of what is watched, but for its bits: the caller knows how the value is
+ * Bind a test to the type of the watched place, without its bits: the caller knows how the value is
  * read. 0; -WM_E_WATCH_OPTION where the number is invalid or
  * does not fit the type, or the value is no number that could be compared (a structure: only
  * `changed` is for that).

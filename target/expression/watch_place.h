@@ -27,7 +27,7 @@ enum watch_base {
 	WATCH_IN_BLOCK,	  /* what the thread has of the module's variables is added (tls_block.h) */
 };
 
-/* What says how many elements an object of the C++ library has. */
+/* How an object of the C++ library stores its number of elements. */
 enum library_limit {
 	LIBRARY_NO_LIMIT,
 	LIBRARY_END,   /* a pointer behind the last element */

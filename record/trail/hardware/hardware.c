@@ -89,7 +89,7 @@ struct hardware_thread {
 	struct pt_clock clock;
 };
 
-/* What is claimed: the unit; what its buffers take. */
+/* The claims: of the unit, and of its buffers' memory and files. */
 enum { HAS_UNIT, HAS_MEMORY, HAS_FILES, CLAIMS };
 
 struct tracing {

@@ -330,8 +330,8 @@ void soft_control_refuse(const struct soft_control *control, pid_t parent, uint3
 
 void soft_control_wait(const struct soft_control *control, const struct timespec *poll_wait)
 {
-	syscall(SYS_futex, &control->page->told, FUTEX_WAIT,
-		__atomic_load_n(&control->page->told, __ATOMIC_RELAXED), poll_wait, NULL, 0);
+	syscall(SYS_futex, &control->page->ready_count, FUTEX_WAIT,
+		__atomic_load_n(&control->page->ready_count, __ATOMIC_RELAXED), poll_wait, NULL, 0);
 }
 
 void soft_control_close(struct soft_control *control)

@@ -516,7 +516,7 @@ static int turn_away(struct soft_follow *follow, pid_t parent, struct engine_chi
 int soft_follow_children(struct soft_follow *follow, struct soft_process *process)
 {
 	struct engine_channel *head = soft_follow_head(process);
-	uint32_t told = head ? __atomic_load_n(&head->told, __ATOMIC_ACQUIRE) : 0;
+	uint32_t ready_count = head ? __atomic_load_n(&head->ready_count, __ATOMIC_ACQUIRE) : 0;
 	int had = 0, waits = 0;
 
 	for (uint32_t i = 0; head && i < ENGINE_CHILDREN; i++) {
@@ -537,7 +537,7 @@ int soft_follow_children(struct soft_follow *follow, struct soft_process *proces
 			waits |= !turn_away(follow, process->pid, entry);
 	}
 	if (!waits)
-		process->told = told;
+		process->ready_count = ready_count;
 	return had;
 }
 
@@ -709,7 +709,7 @@ static void leave_channel(struct soft_follow *follow, struct soft_process *proce
 	soft_channel_close(process->channel);
 	memset(process->children, 0, sizeof(process->children));
 	process->life++;
-	process->told = 0;
+	process->ready_count = 0;
 	process->shares_parent = 0;
 }
 
@@ -933,7 +933,8 @@ static int has_told(const struct soft_process *process)
 {
 	const struct engine_channel *head = soft_follow_head(process);
 
-	return head && __atomic_load_n(&head->told, __ATOMIC_ACQUIRE) != process->told;
+	return head &&
+	       __atomic_load_n(&head->ready_count, __ATOMIC_ACQUIRE) != process->ready_count;
 }
 
 /* A child of a process that is new is looked at behind it: so it is met in the same look. */

@@ -56,8 +56,8 @@ struct soft_process {
 	 */
 	int child_fd;
 	uint64_t look_ns;
-	uint64_t looked_ns; /* of a child: when all of its were looked at last */
-	uint32_t told;	    /* its channel's count when its children's entries were read last */
+	uint64_t looked_ns;   /* of a child: when all of its were looked at last */
+	uint32_t ready_count; /* its channel's count when its children's entries were read last */
 	struct trail_sink *sink;
 	struct soft_modules modules;
 	uint64_t since_ns; /* when it was expected first */
