@@ -4,7 +4,9 @@
 #include "base/array.h"
 #include "base/sorted.h"
 
+#include <inttypes.h>
 #include <search.h>
+#include <stdio.h>
 #include <string.h>
 #include <waymark/marker.h>
 
@@ -128,18 +130,46 @@ static const struct enumeration *keep(struct enumeration_pool *pool, struct enum
 	return made;
 }
 
-const struct enumeration *enumeration_pool_make(struct enumeration_pool *pool,
-						struct enumeration_draft *draft)
+/* Sort by value. Of enumerators with one value, the first declared stays. Returns how many do. */
+static size_t values_unify(struct enumeration_draft *draft)
 {
-	struct enumeration *made;
-	size_t count = 0, bytes;
+	size_t count = 0;
 
-	if (draft->is_refused || !draft->count)
-		return NULL;
 	qsort(draft->all, draft->count, sizeof(*draft->all), enumerator_order);
 	for (size_t i = 0; i < draft->count; i++)
 		if (!i || draft->all[i].value != draft->all[count - 1].value)
 			draft->all[count++] = draft->all[i];
+	return count;
+}
+
+/* Likewise, in the order of declaration: flags are few. */
+static size_t flags_unify(struct enumeration_draft *draft)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < draft->count; i++) {
+		size_t at = 0;
+
+		while (at < count && draft->all[at].value != draft->all[i].value)
+			at++;
+		if (at == count)
+			draft->all[count++] = draft->all[i];
+	}
+	return count;
+}
+
+const struct enumeration *enumeration_pool_make(struct enumeration_pool *pool,
+						struct enumeration_draft *draft)
+{
+	struct enumeration *made;
+	size_t count, bytes;
+
+	if (draft->is_refused || !draft->count)
+		return NULL;
+	if (draft->flags)
+		count = flags_unify(draft);
+	else
+		count = values_unify(draft);
 	draft->count = count;
 	bytes = sizeof(*made) + count * sizeof(*made->all) + draft->names_bytes;
 	made = calloc(1, bytes); /* content_order() compares the padding, too */
@@ -148,6 +178,7 @@ const struct enumeration *enumeration_pool_make(struct enumeration_pool *pool,
 	made->bytes = (uint32_t)bytes;
 	made->count = (uint32_t)count;
 	made->type = draft->type;
+	made->flags = draft->flags;
 	for (size_t i = 0; i < count; i++) {
 		made->all[i].value = draft->all[i].value;
 		made->all[i].name = draft->all[i].name + (uint32_t)(bytes - draft->names_bytes);
@@ -182,8 +213,59 @@ void enumeration_pool_release(struct enumeration_pool *pool)
 
 const char *enumeration_name(const struct enumeration *of, uint64_t value)
 {
-	uint32_t at = (uint32_t)sorted_below(of->all, of->count, sizeof(*of->all),
-					     offsetof(struct enumerator, value), value);
+	uint32_t at = 0;
 
+	if (of->flags)
+		while (at < of->count && of->all[at].value != value)
+			at++;
+	else
+		at = (uint32_t)sorted_below(of->all, of->count, sizeof(*of->all),
+					    offsetof(struct enumerator, value), value);
 	return at < of->count && of->all[at].value == value ? enumeration_name_at(of, at) : NULL;
+}
+
+/* Append a name behind a '|'. 0: there is no room. */
+static int text_add(char text[ENUMERATION_TEXT_MAX], size_t *used, const char *name)
+{
+	size_t bytes = strlen(name);
+
+	if (*used + bytes + 2 > ENUMERATION_TEXT_MAX)
+		return 0;
+	if (*used)
+		text[(*used)++] = '|';
+	memcpy(text + *used, name, bytes + 1);
+	*used += bytes;
+	return 1;
+}
+
+const char *enumeration_text(const struct enumeration *of, uint64_t value,
+			     char text[ENUMERATION_TEXT_MAX])
+{
+	uint64_t rest = value & of->flags;
+	const char *name = enumeration_name(of, value & ~of->flags);
+	char number[24];
+	size_t used = 0;
+
+	if (!of->flags)
+		return name;
+	/* the name of 0 of what are flags alone: no flag is set */
+	if (of->flags == UINT64_MAX && value)
+		name = NULL;
+	if (name && !text_add(text, &used, name))
+		return NULL;
+	for (uint32_t i = 0; i < of->count && rest; i++) {
+		uint64_t flag = of->all[i].value;
+
+		if (!flag || flag & ~rest)
+			continue;
+		if (!text_add(text, &used, enumeration_name_at(of, i)))
+			return NULL;
+		rest &= ~flag;
+	}
+	if (!name)
+		rest |= value & ~of->flags;
+	if (!used || !rest)
+		return used ? text : NULL;
+	snprintf(number, sizeof(number), "0x%" PRIx64, rest);
+	return text_add(text, &used, number) ? text : NULL;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of an enumeration's values. A value has a name if an enumerator is equal to it, so a
- * combination of flags has none. If several enumerators have the same value, the first declared
- * gives the name.
+ * The names of an enumeration's values. A value has a name if an enumerator is equal to it. If
+ * several enumerators have the same value, the first declared gives the name. Debug information
+ * does not say which enumerators are flags, so a combination of such has no name.
+ *
+ * A set of flags is known to be one. Then the bits of `flags` are flags, and each enumerator there
+ * names those that it has; the other bits together are one number, such as the O_ACCMODE of O_*.
  */
 #ifndef BASE_ENUMERATION_H
 #define BASE_ENUMERATION_H
@@ -19,11 +22,12 @@ struct enumeration {
 	uint32_t number; /* in its pool, from 0 on */
 	uint32_t bytes;	 /* the whole size; the names follow all[] */
 	uint32_t count;
-	uint8_t type; /* WM_TYPE_*, an integer */
+	uint8_t type;	/* WM_TYPE_*, an integer */
+	uint64_t flags; /* which bits are flags; 0: none is */
 	struct enumerator {
 		uint64_t value; /* sign-extended if the type is signed */
 		uint32_t name;	/* its offset from the start */
-	} all[];		/* sorted by value, without duplicates */
+	} all[];		/* without duplicates; by value, flags as declared */
 };
 
 /* A set of enumerations without duplicates. Zeroed is empty. */
@@ -33,9 +37,10 @@ struct enumeration_pool {
 	void *tree;
 };
 
-/* An enumeration under construction. The caller sets `type` and zeroes the rest. */
+/* An enumeration under construction. The caller sets `type` and `flags`, and zeroes the rest. */
 struct enumeration_draft {
 	uint8_t type;
+	uint64_t flags;
 	int is_refused; /* too large, or no memory */
 	struct enumerator *all;
 	size_t count, room;
@@ -64,8 +69,20 @@ static inline const char *enumeration_name_at(const struct enumeration *of, uint
 	return (const char *)of + of->all[i].name;
 }
 
-/* The name of a value, or NULL. The caller sign-extends the value if the type is signed. */
+/*
+ * The name of the enumerator with that value, or NULL. The caller sign-extends the value if the
+ * type is signed.
+ */
 const char *enumeration_name(const struct enumeration *of, uint64_t value);
+
+#define ENUMERATION_TEXT_MAX 512 /* of flags; those that need more have no names */
+
+/*
+ * What to print for a value: the name, or those of flags with '|' between them, the rest in
+ * hexadecimal, in text[]; NULL: a number.
+ */
+const char *enumeration_text(const struct enumeration *of, uint64_t value,
+			     char text[ENUMERATION_TEXT_MAX]);
 
 /* The size of an integer type; 0: an enumeration cannot have this type. */
 unsigned int enumeration_type_bytes(uint8_t type, int *is_signed);

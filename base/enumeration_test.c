@@ -122,3 +122,68 @@ Test(enumeration, name_ends_of_64_bits_are_found)
 	cr_assert_str_eq(enumeration_name(of, UINT64_MAX), "MINUS_ONE");
 	enumeration_pool_release(&pool);
 }
+
+static const char *text_of(const struct enumeration *of, uint64_t value)
+{
+	static char text[ENUMERATION_TEXT_MAX];
+	const char *found = enumeration_text(of, value, text);
+
+	return found ? found : "(number)";
+}
+
+Test(enumeration, text_names_number_and_flags)
+{
+	struct enumeration_draft draft = { .type = WM_TYPE_I32, .flags = ~UINT64_C(3) };
+	const struct enumeration *of;
+
+	enumeration_draft_add(&draft, 0, "READ");
+	enumeration_draft_add(&draft, 1, "WRITE");
+	enumeration_draft_add(&draft, 0x30, "BOTH");
+	enumeration_draft_add(&draft, 0x10, "ONE");
+	enumeration_draft_add(&draft, 0x4, "FOUR");
+	enumeration_draft_add(&draft, 0x4, "AGAIN");
+	enumeration_draft_add(&draft, 0, "NOTHING");
+	of = made(&draft);
+	cr_assert_eq(of->count, 5);
+	cr_assert_str_eq(text_of(of, 0), "READ");
+	cr_assert_str_eq(text_of(of, 0x15), "WRITE|ONE|FOUR");
+	cr_assert_str_eq(text_of(of, 0x70), "READ|BOTH|0x40");
+	cr_assert_str_eq(text_of(of, 0x7), "FOUR|0x3");
+	cr_assert_str_eq(text_of(of, 3), "(number)");
+	enumeration_pool_release(&pool);
+}
+
+Test(enumeration, text_of_flags_alone_names_0_only_where_no_flag_is_set)
+{
+	struct enumeration_draft draft = { .type = WM_TYPE_U32, .flags = UINT64_MAX };
+	const struct enumeration *of, *copy;
+	struct enumeration_pool other = { 0 };
+
+	enumeration_draft_add(&draft, 0, "NONE");
+	enumeration_draft_add(&draft, 4, "EXEC");
+	enumeration_draft_add(&draft, 1, "READ");
+	of = made(&draft);
+	copy = enumeration_pool_copy(&other, of);
+	cr_assert_str_eq(text_of(copy, 0), "NONE");
+	cr_assert_str_eq(text_of(copy, 5), "EXEC|READ");
+	cr_assert_str_eq(text_of(copy, 8), "(number)");
+	cr_assert_str_eq(text_of(copy, 9), "READ|0x8");
+	enumeration_pool_release(&other);
+	enumeration_pool_release(&pool);
+}
+
+Test(enumeration, text_too_long_returns_null)
+{
+	struct enumeration_draft draft = { .type = WM_TYPE_U64, .flags = UINT64_MAX };
+	const struct enumeration *of;
+	char name[32];
+
+	for (unsigned int i = 0; i < 64; i++) {
+		snprintf(name, sizeof(name), "FLAG_OF_NUMBER_%u", i);
+		enumeration_draft_add(&draft, UINT64_C(1) << i, name);
+	}
+	of = made(&draft);
+	cr_assert_str_eq(text_of(of, 1), "FLAG_OF_NUMBER_0");
+	cr_assert_str_eq(text_of(of, UINT64_MAX), "(number)");
+	enumeration_pool_release(&pool);
+}

@@ -118,10 +118,17 @@ void fact_put(struct text *to, enum fact fact, uint64_t wall_ns, const union fac
 	}
 }
 
+/* In place of a first name: the value is which bits are flags. It is no identifier. */
+#define ENUM_FLAGS "|"
+
 void fact_put_enum(struct text *to, uint64_t wall_ns, const struct enumeration *of)
 {
 	struct text values = { 0 };
 
+	if (of->flags) {
+		add(&values, &of->flags, sizeof(of->flags));
+		add(&values, ENUM_FLAGS, sizeof(ENUM_FLAGS));
+	}
 	for (uint32_t i = 0; i < of->count; i++) {
 		const char *name = enumeration_name_at(of, i);
 
@@ -384,7 +391,10 @@ static int take_enum(struct facts *facts, const struct wm_event_field *field)
 		if (!nul)
 			break;
 		memcpy(&value, at, sizeof(value));
-		enumeration_draft_add(&draft, value, name);
+		if (!strcmp(name, ENUM_FLAGS))
+			draft.flags = value;
+		else
+			enumeration_draft_add(&draft, value, name);
 		at = nul + 1;
 	}
 	facts->enums[number] = enumeration_pool_make(&facts->pool, &draft);

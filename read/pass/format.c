@@ -168,8 +168,9 @@ static void put_float(struct out *out, uint8_t type, const uint8_t *at)
 		out_f32(out, (float)value);
 }
 
-/* The name of a field's value, or NULL. */
-static const char *name_of(const struct trace_class *class, unsigned int field, const uint8_t *at)
+/* The name of a field's value, or the names of its flags, in text[] perhaps; NULL: a number. */
+static const char *name_of(const struct trace_class *class, unsigned int field, const uint8_t *at,
+			   char text[ENUMERATION_TEXT_MAX])
 {
 	const struct enumeration *names = class->names ? class->names[field] : NULL;
 	int is_signed;
@@ -177,8 +178,10 @@ static const char *name_of(const struct trace_class *class, unsigned int field, 
 	if (!names)
 		return NULL;
 	enumeration_type_bytes(names->type, &is_signed);
-	return enumeration_name(names, is_signed ? (uint64_t)load_signed(names->type, at)
-						 : load_unsigned(names->type, at));
+	return enumeration_text(names,
+				is_signed ? (uint64_t)load_signed(names->type, at)
+					  : load_unsigned(names->type, at),
+				text);
 }
 
 /* Addresses, each within `quote`, with `between` between them. Returns where the next field is. */
@@ -286,7 +289,8 @@ static void losses_text(struct format *format, struct out *out, const struct mer
 const uint8_t *format_value(struct out *out, const struct trace_class *class, unsigned int field,
 			    const uint8_t *at)
 {
-	const char *name = name_of(class, field, at);
+	char text[ENUMERATION_TEXT_MAX];
+	const char *name = name_of(class, field, at, text);
 
 	if (!name)
 		return value_text(out, class->types[field], at);
@@ -466,11 +470,12 @@ static void json_state(struct out *out, const struct trace_class *class, const u
 /* ,"names":{"field":"NAME", ...} for values that have a name; nothing if none has. */
 static void json_names(struct out *out, const struct trace_class *class, const uint8_t *at)
 {
+	char text[ENUMERATION_TEXT_MAX];
 	const uint8_t *end;
 	int found = 0;
 
 	for (unsigned int i = 0; class->names && i < class->count; i++, at = end) {
-		const char *name = name_of(class, i, at);
+		const char *name = name_of(class, i, at, text);
 
 		end = format_field_end(class->types[i], at);
 		if (!name)
