@@ -166,7 +166,8 @@ struct detour_fixup {
 #define DETOUR_ONCE 2048
 #define DETOUR_KEPT_TEXTS 4
 #define DETOUR_KEPT_TEXT_BYTES 255
-#define DETOUR_RETURN_BYTES 32
+#define DETOUR_RETURN_ERRNO 32
+#define DETOUR_RETURN_BYTES 56
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code,
@@ -191,7 +192,10 @@ struct control_detour {
 	uint8_t original[24]; /* insn_bytes and kept_bytes, the bytes expected there */
 	/* of the event, of the return; WM_TYPE_*. Strings are read with care */
 	uint8_t types[2][16];
-	/* where each of the return's fields begins in %rax, %rdx, %xmm0, %xmm1, of 8 bytes each */
+	/*
+	 * where each of the return's fields begins in %rax, %rdx, %xmm0, %xmm1, of 8 bytes each;
+	 * from DETOUR_RETURN_ERRNO on is errno if %eax is -1, if %rax is -1, if %rax is 0; else 0
+	 */
 	uint8_t return_at[16];
 	uint8_t starts;	    /* bit i: an instruction begins at the kept byte i */
 	uint8_t predicates; /* how many struct predicate follow the texts */

@@ -59,6 +59,7 @@ static uint64_t pool;	    /* tag and first unit */
 static uint32_t fresh = 1;  /* units from here on were never used */
 static uint32_t is_stopped; /* return_stop() was called */
 static uint32_t unit_limit = RETURN_UNITS;
+static intptr_t errno_at; /* from a thread's pointer to the errno of its libc */
 
 /* ---- lists: a tag in the upper half, a unit's number or 0 in the lower ---- */
 
@@ -485,7 +486,18 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 
 /* ---- its return ---- */
 
-/* A structure's members, from the registers that it comes back in. */
+/* errno, where the result says that the call failed (DETOUR_RETURN_ERRNO). */
+IN_PLACE static inline __attribute__((always_inline)) void errors_put(uint64_t words[3],
+								      uint64_t rax)
+{
+	uint64_t error = *(const uint32_t *)((uintptr_t)__builtin_thread_pointer() + errno_at);
+
+	words[0] = (uint32_t)rax == UINT32_MAX ? error : 0;
+	words[1] = rax == UINT64_MAX ? error : 0;
+	words[2] = rax ? 0 : error;
+}
+
+/* A structure's members, from the registers that it comes back in; what went wrong. */
 IN_PLACE static void KEEPS_REGISTERS __attribute__((noinline))
 hit_parts(struct writer *writer, const struct detour *detour, uint64_t rax, uint64_t rdx,
 	  uint64_t xmm0, uintptr_t sp, uint64_t begun)
@@ -496,6 +508,7 @@ hit_parts(struct writer *writer, const struct detour *detour, uint64_t rax, uint
 
 	/* nothing here has a vector register */
 	__asm__("movq %%xmm1, %0" : "=r"(words[3]));
+	errors_put(words + DETOUR_RETURN_ERRNO / 8, rax);
 	for (unsigned int i = 0; i < 16 && record->types[1][i]; i++) {
 		const unsigned char *from = (const unsigned char *)words + record->return_at[i];
 
@@ -523,6 +536,7 @@ hit_once(struct writer *writer, const struct detour *detour, const struct kept *
 
 	/* nothing here has a vector register */
 	__asm__("movq %%xmm1, %0" : "=r"(words[3]));
+	errors_put(words + DETOUR_RETURN_ERRNO / 8, rax);
 	for (; i < 16 && record->types[0][i]; i++) {
 		unsigned int bytes = field_payload_bytes[record->types[0][i]];
 		uint64_t word;
@@ -641,6 +655,7 @@ int return_check(void)
 		return -ENOTSUP;
 	if (stopped())
 		return -WM_E_STACKS_COPIED;
+	errno_at = (intptr_t)&errno - (intptr_t)__builtin_thread_pointer();
 	__atomic_store_n(&writer_ends, end_writer, __ATOMIC_RELEASE);
 	return 0;
 }

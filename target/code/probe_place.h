@@ -26,7 +26,11 @@ enum code_operand_kind {
 	OPERAND_MEMORY,	 /* base + index * scale + displacement */
 	OPERAND_ADDRESS, /* memory at an address of the module (sym(%rip)) */
 	OPERAND_CONSTANT,
+	OPERAND_ERRNO, /* of a function that has returned; reg: enum code_errno */
 };
+
+/* The error if the result says that there was one, else 0. As abi/detour.h counts. */
+enum code_errno { ERRNO_OF_INT, ERRNO_OF_LONG, ERRNO_OF_NULL };
 
 #define OPERAND_NONE 0xff /* no base, no index */
 
@@ -77,8 +81,8 @@ struct code_place {
 	unsigned int field_count;
 	unsigned int return_count; /* where wants_return; 0: nothing that a field can hold */
 	/*
-	 * The entry's, then the return's, in rax, rdx, xmm0, xmm1. Last: a copy may have these
-	 * alone.
+	 * The entry's, then the return's, in rax, rdx, xmm0, xmm1, errno. Last: a copy may have
+	 * these alone.
 	 */
 	struct code_field fields[CODE_FIELDS_MAX + CODE_RETURNS_MAX];
 };

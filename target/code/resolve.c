@@ -7,6 +7,7 @@
 #include "target/code/line.h"
 #include "target/code/parameter.h"
 #include "target/code/probe_fields.h"
+#include "target/code/prototype.h"
 #include "target/code/sweep.h"
 
 #include <errno.h>
@@ -358,14 +359,32 @@ static int report_unknown(struct query *query, struct code_place *place, const c
 	return report(query, place, -WM_E_NO_PARAMETER, words);
 }
 
+/* What the headers say comes first: it has the names of constants. */
+static int values_choose(const struct code_request *request, struct code_parameters *known,
+			 struct code_parameters *declared, struct code_place *place, char *name)
+{
+	struct code_parameters *from = declared ? declared : known;
+	int err;
+
+	from->values.is_told = known->values.is_told;
+	err = code_fields_choose(request, &from->values, place, name);
+	if (!err)
+		err = code_predicates_choose(request, &from->values, known->returns,
+					     known->return_count, place, name);
+	return declared && err == -WM_E_NO_PARAMETER
+		       ? values_choose(request, known, NULL, place, name)
+		       : err;
+}
+
 static int function_place(struct query *query, const struct code_symbol *symbol,
 			  struct code_place *place)
 {
 	const struct code_request *request = query->request;
-	struct code_parameters known;
+	struct code_parameters known, declared;
 	char name[CODE_DETAIL_BYTES] = "ret";
 	int reported = code_parameters_read(&known, query->module->file, place->address,
 					    symbol->name, symbol->bind == BIND_LOCAL);
+	int is_declared = code_prototype_read(&declared, query->module->file, symbol->name);
 	int err;
 
 	place->source = known.source;
@@ -377,12 +396,13 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 			code_values_registers(&known.values);
 		return_guess(request, &known);
 	}
+	if (is_declared) {
+		known.return_count = declared.return_count;
+		memcpy(known.returns, declared.returns, sizeof(known.returns));
+	}
 	err = retype_return(request, &known);
 	if (!err)
-		err = code_fields_choose(request, &known.values, place, name);
-	if (!err)
-		err = code_predicates_choose(request, &known.values, known.returns,
-					     known.return_count, place, name);
+		err = values_choose(request, &known, is_declared ? &declared : NULL, place, name);
 	if ((request->wants_return || place->is_once) && known.never_returns)
 		return report(query, place, -WM_E_NO_RETURN, "");
 	if (err == -WM_E_NO_PARAMETER && reported < 0)

@@ -441,11 +441,12 @@ static void returns_fill(struct control_detour *detour, const struct code_place 
 
 	for (unsigned int i = 0; i < place->return_count && first + i < CODE_RETURNS_MAX; i++) {
 		const struct code_operand *from = &returns[i].from;
-		int is_vector = from->kind == OPERAND_VECTOR;
+		unsigned int base = from->kind == OPERAND_VECTOR  ? 16
+				    : from->kind == OPERAND_ERRNO ? DETOUR_RETURN_ERRNO
+								  : 0;
 
 		detour->types[1][first + i] = returns[i].type;
-		detour->return_at[first + i] = (uint8_t)((is_vector ? 16 : 0) + 8 * from->reg +
-							 from->displacement);
+		detour->return_at[first + i] = (uint8_t)(base + 8 * from->reg + from->displacement);
 	}
 	if (place->is_once) {
 		memcpy(detour->types[1], detour->types[0], first);
