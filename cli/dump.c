@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 #include "base/name_match.h"
+#include "cli/call_lines.h"
 #include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/sorted_events.h"
@@ -19,10 +20,11 @@
 struct dump_options {
 	const char *dir;
 	int json;
-	const char *event;	 /* glob; NULL for all */
-	uint64_t limit;		 /* UINT64_MAX for none */
-	uint32_t tid, pid;	 /* 0 for all */
-	uint64_t from_ns, to_ns; /* since the trace's begin */
+	enum { SPANS_OF_CALLS, SPANS_ALL, SPANS_NONE } spans; /* that are one line */
+	const char *event;				      /* glob; NULL for all */
+	uint64_t limit;					      /* UINT64_MAX for none */
+	uint32_t tid, pid;				      /* 0 for all */
+	uint64_t from_ns, to_ns;			      /* since the trace's begin */
 	enum event_order order;
 	unsigned int *cpus; /* only of these; NULL for all */
 	size_t cpu_count;
@@ -34,6 +36,8 @@ static const char usage[] =
 	"  [HH:MM:SS.nnnnnnnnn] (+delta) comm-TID PID SUBSYS:EVENT: { field = value, ... }\n"
 	"\n"
 	"  --json          one JSON object a line\n"
+	"  --spans         begin and end in one line also of markers' spans\n"
+	"  --no-spans      in two lines also of function calls\n"
 	"  --event GLOB    only events whose name matches, as 'db:*'\n"
 	"  --limit N       stop after N events\n"
 	"  --tid T         only this thread\n"
@@ -67,6 +71,8 @@ static const char *const orders[] = { "time", "cpu", "thread", NULL };
 
 static const struct command_option table[] = {
 	{ "json", 0, COMMAND_FLAG, COMMAND_TO(dump_options, json), .min = 1 },
+	{ "spans", 0, COMMAND_FLAG, COMMAND_TO(dump_options, spans), .min = SPANS_ALL },
+	{ "no-spans", 0, COMMAND_FLAG, COMMAND_TO(dump_options, spans), .min = SPANS_NONE },
 	{ "event", 0, COMMAND_TEXT, COMMAND_TO(dump_options, event) },
 	{ "limit", 0, COMMAND_NUMBER, COMMAND_TO(dump_options, limit), .max = UINT64_MAX },
 	{ "tid", 0, COMMAND_ID, COMMAND_TO(dump_options, tid) },
@@ -114,9 +120,36 @@ static int stream_wanted(const struct trace_stream *stream, void *data)
 
 #define WANTED 1
 #define WITH_FRAMES 2
+#define OF_CALL 4
+
+/* Whether begin and end of the span are one line: both are wanted. */
+static int is_of_call(const struct trace_class *class, const struct dump_options *options)
+{
+	const char *other = class->kind == 'b' ? "end" : "begin", *colon;
+	char name[1024];
+
+	if (options->json || options->spans == SPANS_NONE ||
+	    (class->kind != 'b' && class->kind != 'e') ||
+	    (options->spans == SPANS_OF_CALLS && class->way != 'd'))
+		return 0;
+	colon = strrchr(class->name, ':');
+	return !options->event ||
+	       (snprintf(name, sizeof(name), "%.*s:%s", (int)(colon - class->name), class->name,
+			 other) < (int)sizeof(name) &&
+		name_match(options->event, name));
+}
+
+static uint8_t class_flags(const struct trace_class *class, const struct dump_options *options)
+{
+	if (options->event && !name_match(options->event, class->name))
+		return 0;
+	return (uint8_t)(WANTED | (watch_backtrace_has(class) ? WITH_FRAMES : 0) |
+			 (is_of_call(class, options) ? OF_CALL : 0));
+}
 
 /* Flags of each event class, as WANTED: for each process, by class index. NULL: out of memory. */
-static uint8_t **match_classes(const struct trace_reader *reader, const char *glob)
+static uint8_t **match_classes(const struct trace_reader *reader,
+			       const struct dump_options *options)
 {
 	uint32_t count = reader->meta.process_count;
 	uint8_t **wanted = calloc(count + 1u, sizeof(*wanted));
@@ -128,11 +161,7 @@ static uint8_t **match_classes(const struct trace_reader *reader, const char *gl
 			continue;
 		wanted[i] = calloc(schema->count + 1u, 1);
 		for (uint32_t j = 0; wanted[i] && j < schema->count; j++)
-			wanted[i][j] = !glob || name_match(glob, schema->classes[j]->name)
-					       ? WANTED | (watch_backtrace_has(schema->classes[j])
-								   ? WITH_FRAMES
-								   : 0)
-					       : 0;
+			wanted[i][j] = class_flags(schema->classes[j], options);
 		if (!wanted[i])
 			return NULL; /* the command ends; so does its memory */
 	}
@@ -233,30 +262,82 @@ static int next_event(struct events *events, struct merge_event *event)
 						    : sorted_events_next(&events->sorted, event);
 }
 
+/* What print_events() prints with. */
+struct printer {
+	const struct events *events;
+	struct format *format;
+	struct watch_wheres *wheres;
+	struct call_lines calls;
+	struct out out;
+};
+
+static void print_event(struct printer *printer, const struct merge_event *event)
+{
+	struct format *format = printer->format;
+	int is = flags_of(printer->events, event);
+
+	format->put_members = is & WITH_FRAMES ? put_frames_json : NULL;
+	if (printer->events->options->json)
+		format_json(format, &printer->out, event);
+	else
+		format_text(format, &printer->out, event);
+	if (!printer->events->options->json && is & WITH_FRAMES)
+		put_frames(&printer->out, event, printer->wheres);
+}
+
+static void print_lines(struct printer *printer, int is_last)
+{
+	struct call_line next;
+
+	while (call_lines_next(&printer->calls, is_last, &next)) {
+		if (next.kind == LINE_CALL)
+			format_call(printer->format, &printer->out, next.event, next.end);
+		else if (next.kind == LINE_RETURN)
+			format_return(printer->format, &printer->out, next.event, next.begin_ns);
+		else
+			print_event(printer, next.event);
+	}
+}
+
+/* Print an event, or keep it until the calls before it have ended. 0 or -ENOMEM. */
+static int take_event(struct printer *printer, const struct merge_event *event)
+{
+	int is_call = (flags_of(printer->events, event) & OF_CALL) && event->class, err;
+
+	if (!is_call && call_lines_is_empty(&printer->calls)) {
+		print_event(printer, event);
+		return 0;
+	}
+	if (pass_is_gap(event))
+		call_lines_forget(&printer->calls, event->pid, event->tid);
+	err = call_lines_add(&printer->calls, event, is_call);
+	if (!err)
+		print_lines(printer, 0);
+	return err;
+}
+
 static int print_events(struct events *events, struct format *format, struct watch_wheres *wheres)
 {
-	const struct dump_options *options = events->options;
-	static struct out out;
+	static struct printer printer;
 	struct merge_event event;
-	uint64_t left = options->limit;
+	uint64_t left = events->options->limit;
 	int err = 0;
 
-	out_init(&out, STDOUT_FILENO);
+	printer.events = events;
+	printer.format = format;
+	printer.wheres = wheres;
+	out_init(&printer.out, STDOUT_FILENO);
 	format->data = wheres;
-	while (left && !out.error && (err = next_event(events, &event)) > 0) {
-		int is = flags_of(events, &event);
-
-		format->put_members = is & WITH_FRAMES ? put_frames_json : NULL;
-		if (options->json)
-			format_json(format, &out, &event);
-		else
-			format_text(format, &out, &event);
-		if (!options->json && is & WITH_FRAMES)
-			put_frames(&out, &event, wheres);
+	while (left && !printer.out.error && (err = next_event(events, &event)) > 0) {
 		left -= event.class != NULL;
+		err = take_event(&printer, &event);
+		if (err)
+			break;
 	}
-	out_flush(&out);
-	return err < 0 ? err : out.error;
+	print_lines(&printer, 1);
+	call_lines_release(&printer.calls);
+	out_flush(&printer.out);
+	return err < 0 ? err : printer.out.error;
 }
 
 static int dump_events(const struct dump_options *options, struct merge *merge,
@@ -266,7 +347,7 @@ static int dump_events(const struct dump_options *options, struct merge *merge,
 	struct format format;
 	int err;
 
-	events.wanted = match_classes(reader, options->event);
+	events.wanted = match_classes(reader, options);
 	err = events.wanted ? format_init(&format, reader) : -ENOMEM;
 	if (err)
 		return err;

@@ -2,6 +2,7 @@
 /*
  * waymark report and waymark dump as commands: what they print, what they return.
  */
+#include "base/enumeration.h"
 #include "cli/command_test.h"
 #include "trace/facts.h"
 #include "trace/index.h"
@@ -251,6 +252,99 @@ Test(dump, prints_events_in_order)
 	cr_assert_str_eq(printed,
 			 "{\"time_ns\":1700000000000000000,\"pid\":10,\"tid\":20,\"comm\":\"shop\","
 			 "\"name\":\"db:query:begin\",\"fields\":{\"sql\":\"select\"}}\n");
+	sample_folder_remove(dir);
+}
+
+static void put_call(struct sample *sample, uint32_t id, uint64_t ns)
+{
+	sample_event(sample, id, 1000000000 + ns, 0);
+}
+
+/*
+ * One thread: inner(text, 7) = -1 ENOENT within outer(), 1 us each; a call of outer() that ends
+ * after `within` markers; one that ends, and whose begin is lost.
+ */
+static void make_calls(unsigned int within)
+{
+	struct trace_process about = { .pid = 10, .exe = "/bin/shop", .ticks_hz = 1000000000 };
+	struct enumeration_draft draft = { .type = WM_TYPE_I32 };
+	struct enumeration_pool pool = { 0 };
+	const struct enumeration *names[16] = { 0 };
+	struct sample sample = { .head = { .pid = 10, .tid = 20, .comm = "shop" } };
+	struct trace_writer *writer;
+
+	enumeration_draft_add(&draft, 2, "ENOENT");
+	names[1] = enumeration_pool_make(&pool, &draft);
+	enumeration_draft_release(&draft);
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	trace_event_add(writer, 0, 0, SAMPLE_TYPES(0), "bd\nlib\nouter\n\n0\n");
+	trace_event_add(writer, 0, 1, SAMPLE_TYPES(0), "ed\nlib\nouter\n\n0\n");
+	trace_event_add(writer, 0, 2, SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_PTR),
+			"bd\nlib\ninner\n\n0\nname, at");
+	trace_event_add_named(writer, 0, 3, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_I32),
+			      "ed\nlib\ninner\n\n0\nret, errno", names);
+	trace_event_add(writer, 0, 4, SAMPLE_TYPES(0), "mj\nshop\nmark\na.c\n3\n");
+	trace_event_add(writer, 0, 5, SAMPLE_TYPES(0), "bj\nshop\nspan\na.c\n3\n");
+	trace_event_add(writer, 0, 6, SAMPLE_TYPES(0), "ej\nshop\nspan\na.c\n3\n");
+	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
+	sample_begin(&sample, 0);
+	put_call(&sample, 0, 0);
+	put_call(&sample, 2, 1000);
+	sample_string(&sample, "x");
+	sample_u64(&sample, 7);
+	put_call(&sample, 3, 2000);
+	sample_u32(&sample, UINT32_MAX);
+	sample_u32(&sample, 2);
+	put_call(&sample, 1, 3000);
+	put_call(&sample, 5, 3500);
+	put_call(&sample, 6, 3600);
+	put_call(&sample, 0, 4000);
+	for (unsigned int i = 0; i < within; i++)
+		put_call(&sample, 4, 4000);
+	put_call(&sample, 1, 5000);
+	put_call(&sample, 1, 6000);
+	cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+	enumeration_pool_release(&pool);
+}
+
+Test(dump, call_is_one_line_at_its_begin)
+{
+	make_calls(1);
+	cr_assert_eq(run("dump %s | sed 's/^.*shop-20 10 //'"), 0);
+	cr_assert_str_eq(printed,
+			 "lib:outer() <0.000003000>\n"
+			 "lib:inner(\"x\", 0x7) = -1 ENOENT <0.000001000>\n"
+			 "shop:span:begin\nshop:span:end\n"
+			 "lib:outer() <0.000001000>\nshop:mark\n<... lib:outer resumed>\n",
+			 "%s", printed);
+	cr_assert_eq(run("dump --spans %s | sed 's/^.*shop-20 10 //'"), 0);
+	expect("\nshop:span() <0.000000100>\n");
+	cr_assert_eq(run("dump --no-spans %s | sed 's/^.*shop-20 10 //'"), 0);
+	expect("lib:outer:begin\nlib:inner:begin: { name = \"x\", at = 0x7 }\n"
+	       "lib:inner:end: { ret = -1, errno = ENOENT }\nlib:outer:end\n");
+	/* half of a pair is no call */
+	cr_assert_eq(run("dump --event '*:end' %s | sed 's/^.*shop-20 10 //'"), 0);
+	expect("lib:inner:end: { ret = -1, errno = ENOENT }\nlib:outer:end\n");
+	cr_assert_eq(run("dump --event lib:inner:* %s | sed 's/^.*shop-20 10 //'"), 0);
+	cr_assert_str_eq(printed, "lib:inner(\"x\", 0x7) = -1 ENOENT <0.000001000>\n");
+	cr_assert_eq(run("dump --limit 2 %s | sed 's/^.*shop-20 10 //'"), 0);
+	cr_assert_str_eq(printed, "lib:outer() <unfinished ...>\n"
+				  "lib:inner(\"x\", 0x7) <unfinished ...>\n");
+	cr_assert_eq(run("dump --json %s | grep -c '\"name\":\"lib:outer:'"), 0);
+	cr_assert_str_eq(printed, "5\n");
+	sample_folder_remove(dir);
+}
+
+Test(dump, call_of_many_events_is_two_lines)
+{
+	make_calls(5000);
+	cr_assert_eq(run("dump %s | sed 's/^.*shop-20 10 //' | uniq -c | sed 's/^ *//'"), 0);
+	expect("1 lib:outer() <unfinished ...>\n5000 shop:mark\n"
+	       "1 <... lib:outer resumed> <0.000001000>\n1 <... lib:outer resumed>\n");
 	sample_folder_remove(dir);
 }
 

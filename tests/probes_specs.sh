@@ -95,7 +95,7 @@ if command -v c++ >/dev/null; then
 	while read -r times spec; do
 		number=$((number + 1))
 		launched "names$number" "func:$spec" ./names
-		expect "$spec" "$("$waymark" dump "names$number" | wc -l)" "$times"
+		expect "$spec" "$("$waymark" dump --no-spans "names$number" | wc -l)" "$times"
 	done <<'NAMES'
 2 shop::order::add
 1 shop::order::add(int)
@@ -156,7 +156,7 @@ expect "a library by a link" "$(values plugin libprobed:library_add arg1 | grep 
 cc -O2 "$probes_dir/registers.c" -o registers -lpthread || exit 1
 if ./registers 1; then
 	launched kept_by_entry func:passed/rdi:str,xmm1,ret/ ./registers 500
-	expect "registers: entries and returns" "$("$waymark" dump kept_by_entry | wc -l)" 2000
+	expect "registers: entries and returns" "$("$waymark" dump --no-spans kept_by_entry | wc -l)" 2000
 	inner=$(printf '0x%x' $((0x$(nm registers | awk '$3 == "passed_inner" { print $1 }'))))
 	launched kept_inside "addr:registers+$inner/rdi:str,xmm3/" ./registers 500
 	expect "registers: an address" "$("$waymark" dump kept_inside | wc -l)" 1000

@@ -217,7 +217,7 @@ if "${mdwe[@]}" "$(command -v true)"; then
 	await -s 20 has_comm "$pid" ticker || fail "mdwe: $(cat "/proc/$pid/comm")"
 	for round in first again; do
 		records "mdwe_$round" -e 'marker:ticker:*' -e func:tick/ret/ -p "$pid"
-		"$waymark" dump "mdwe_$round" | grep -q 'func:tick:end' || fail "mdwe $round: no call"
+		"$waymark" dump "mdwe_$round" | grep -q 'func:tick(' || fail "mdwe $round: no call"
 	done
 	kill "$pid"
 else

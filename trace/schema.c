@@ -216,6 +216,7 @@ static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[
 	*class = (struct trace_class){ .id = id };
 	kind = part(&text, 0, &bytes);
 	class->kind = bytes && strchr("ibe", *kind) ? *kind : 'm';
+	class->way = bytes > 1 ? kind[1] : 'd';
 	class->costs = bytes > 2 && kind[2] > '0' && kind[2] <= '9' ? (uint8_t)(kind[2] - '0') : 0;
 	subsystem = part(&text, 0, &subsystem_bytes);
 	event = part(&text, 0, &event_bytes);
@@ -260,7 +261,7 @@ void schema_text(const struct trace_class *class, struct text *text)
 	const char *suffix = class_suffix(class->kind), *colon = strchr(class->name, ':');
 	size_t bytes = strlen(class->name) - strlen(suffix);
 
-	text_format(text, "%cd", class->kind);
+	text_format(text, "%c%c", class->kind, class->way);
 	if (class->costs)
 		text_format(text, "%u", class->costs);
 	text_format(text, "\n%.*s\n%.*s\n%s\n%u\n", (int)(colon - class->name), class->name,

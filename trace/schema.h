@@ -19,6 +19,7 @@
 struct trace_class {
 	uint32_t id;
 	char kind; /* 'm', 'i', 'b' or 'e' */
+	char way;  /* 'd': of a probe (abi/site.h) */
 	uint8_t count;
 	uint8_t has_thread; /* begins with a pid and a tid, as the kernel's events do */
 	uint8_t costs;	    /* so many of its last fields are counts (abi/cost.h) */

@@ -308,26 +308,114 @@ void format_values(struct out *out, const struct trace_class *class, const uint8
 	}
 }
 
+/* "{ field = value, ... }" */
+static void fields_text(struct out *out, const struct trace_class *class, const uint8_t *at)
+{
+	out_literal(out, "{ ");
+	for (unsigned int i = 0; i < class->count; i++) {
+		if (i)
+			out_literal(out, ", ");
+		out_short(out, class->fields[i], class->field_bytes[i]);
+		out_literal(out, " = ");
+		at = format_value(out, class, i, at);
+	}
+	out_literal(out, " }");
+}
+
 void format_text(struct format *format, struct out *out, const struct merge_event *event)
 {
 	const struct trace_class *class = event->class;
-	const uint8_t *at = event->fields;
 
 	losses_text(format, out, event);
 	if (!class)
 		return;
 	line_start(format, out, event);
 	out_escaped(out, class->name, class->name_bytes);
+	if (class->count) {
+		out_literal(out, ": ");
+		fields_text(out, class, event->fields);
+	}
+	out_char(out, '\n');
+}
+
+/* ---- calls ---- */
+
+/* The name that the begin and the end of a span share. */
+static void span_name(struct out *out, const struct trace_class *class)
+{
+	out_escaped(out, class->name,
+		    class->name_bytes - (class->kind == 'b' ? strlen(":begin") : strlen(":end")));
+}
+
+/* " = RESULT", and the error where there was one: the field that is called errno. */
+static void result_text(struct out *out, const struct merge_event *end)
+{
+	const struct trace_class *class = end->class;
+	const uint8_t *at = end->fields, *error = end->end - 4;
+	int has_error = class->count == 2 && class->types[1] == WM_TYPE_I32 &&
+			!strcmp(class->fields[1], "errno");
+
+	if (!class->count)
+		return;
+	out_literal(out, " = ");
+	if (class->count > 1 && !has_error) {
+		fields_text(out, class, at);
+		return;
+	}
+	format_value(out, class, 0, at);
+	if (has_error && load_u32(error)) {
+		out_char(out, ' ');
+		format_value(out, class, 1, error);
+	}
+}
+
+/* " <SECONDS>" */
+static void duration_text(struct out *out, uint64_t ns)
+{
+	out_literal(out, " <");
+	out_u64(out, ns / NS_PER_S);
+	out_char(out, '.');
+	out_nine(out, (uint32_t)(ns % NS_PER_S));
+	out_char(out, '>');
+}
+
+void format_call(struct format *format, struct out *out, const struct merge_event *begin,
+		 const struct merge_event *end)
+{
+	const struct trace_class *class = begin->class;
+	const uint8_t *at = begin->fields;
+
+	losses_text(format, out, begin);
+	line_start(format, out, begin);
+	span_name(out, class);
+	out_char(out, '(');
 	for (unsigned int i = 0; i < class->count; i++) {
-		out_short(out, i ? ", " : ": { ", i ? 2 : 4);
-		out_short(out, class->fields[i], class->field_bytes[i]);
-		out_literal(out, " = ");
+		if (i)
+			out_literal(out, ", ");
 		at = format_value(out, class, i, at);
 	}
-	if (class->count)
-		out_literal(out, " }\n");
-	else
-		out_char(out, '\n');
+	out_char(out, ')');
+	if (end) {
+		result_text(out, end);
+		duration_text(out, end->ns - begin->ns);
+	} else {
+		out_literal(out, " <unfinished ...>");
+	}
+	out_char(out, '\n');
+}
+
+void format_return(struct format *format, struct out *out, const struct merge_event *end,
+		   uint64_t begin_ns)
+{
+	losses_text(format, out, end);
+	line_start(format, out, end);
+	out_literal(out, "<... ");
+	span_name(out, end->class);
+	out_literal(out, " resumed>");
+	result_text(out, end);
+	if (begin_ns)
+		duration_text(out, end->ns - begin_ns);
+	out_char(out, '\n');
 }
 
 static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *at)

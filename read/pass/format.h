@@ -51,6 +51,21 @@ void format_release(struct format *format);
 void format_text(struct format *format, struct out *out, const struct merge_event *event);
 void format_json(struct format *format, struct out *out, const struct merge_event *event);
 
+/*
+ * Put a call in one line, with its arguments, result and duration. `end`, of the same name, may be
+ * NULL: unknown, or format_return() follows.
+ *
+ *	... NAME(value, ...) = RESULT ERROR <SECONDS>
+ *	... NAME(value, ...) <unfinished ...>
+ *	... <... NAME resumed> = RESULT ERROR <SECONDS>
+ */
+void format_call(struct format *format, struct out *out, const struct merge_event *begin,
+		 const struct merge_event *end);
+
+/* Put the end of a call that is not in one line with its begin. begin_ns 0: unknown. */
+void format_return(struct format *format, struct out *out, const struct merge_event *end,
+		   uint64_t begin_ns);
+
 /* Put its fields alone, as the members of an object: "field":value,... */
 void format_json_fields(struct out *out, const struct merge_event *event);
 
