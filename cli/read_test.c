@@ -192,7 +192,7 @@ Test(report, refuses_what_it_cannot_use)
 	cr_assert_eq(run("report"), 2);
 	cr_assert_eq(run("report --nonsense x"), 2);
 	expect("there is no option --nonsense");
-	cr_assert_eq(run("report a b"), 2);
+	cr_assert_eq(run("report a b c"), 2);
 	cr_assert_eq(run("report /dev"), 1);
 	expect("this is no trace: /dev");
 	cr_assert_eq(run("report /nowhere"), 1);

@@ -18,8 +18,10 @@
 
 static const char usage[] =
 	"Usage: waymark report [OPTION]... DIR\n"
+	"       waymark report [OPTION]... BEFORE AFTER\n"
 	"Sum up the trace in DIR: what was recorded, how often, what was lost, how long spans\n"
-	"took, and where threads were when samples were taken.\n"
+	"took, and where threads were when samples were taken. Of two traces, print which spans\n"
+	"got slower or faster, and which events more or less frequent.\n"
 	"\n"
 	"Only a part of it:\n"
 	"  --spans     spans and functions: calls, total, self, mean, quantiles\n"
@@ -177,6 +179,8 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	spans->has_groups = options->views & VIEW_SPANS &&
 			    (spans->by_count || spans->name || spans->pid || spans->tid ||
 			     spans->min_ns);
+	if (status < 0 && optind == argc - 2 && !options->views && !options->repair)
+		return report_compare(argv + optind, options->format, options->samples.top);
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 

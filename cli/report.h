@@ -164,6 +164,11 @@ int report_slow(struct report *report);
 void report_slow_release(struct report *report);
 int report_spans_are_there(const struct report *report, unsigned int views);
 
+/*
+ * Print what changed, `shown` rows of each table as text (0: all). Returns an exit status.
+ */
+int report_compare(char *const dirs[2], enum rows_format format, uint64_t shown);
+
 void report_print(const struct report *report, struct rows *rows);
 
 #endif

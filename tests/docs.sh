@@ -228,8 +228,9 @@ while read -r line; do
 	ran=$((ran + 1))
 	if [[ $line == *'&' ]]; then
 		bash -c "$line" 2>/dev/null &
-		await bin/pidof hello >pidof_out || fail "README.md: $line: it does not run"
-		started+=("$(bin/pidof hello)")
+		name=${line##*./}
+		await bin/pidof "${name% &}" >pidof_out || fail "README.md: $line: it does not run"
+		started+=("$(bin/pidof "${name% &}")")
 		continue
 	fi
 	due=0
@@ -243,6 +244,7 @@ while read -r line; do
 	[ $status -eq $due ] || fail "README.md: $line: status $status: $(cat words)"
 	case $line in
 	*"--by what hello.trace") grep -q '^shop:bake  bread  *[0-9]' out || fail "README.md: $line: $(cat out)" ;;
+	*"report hello.trace slower.trace") grep -q '^shop:bake  *slower  *1\.[2-9]' out || fail "README.md: $line: $(cat out)" ;;
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc(.*) = 0x' >out || fail "README.md: $line: $(cat words)" ;;

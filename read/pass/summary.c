@@ -40,6 +40,13 @@ static uint64_t bucket_start(uint32_t bucket)
 	return (uint64_t)(bucket - ((row - 1) << HISTOGRAM_STEP_BITS)) << (row - 1);
 }
 
+uint64_t summary_bucket_middle(uint32_t bucket)
+{
+	uint64_t start = bucket_start(bucket);
+
+	return start + (bucket_start(bucket + 1) - start) / 2;
+}
+
 void summary_time_add(struct histogram *histogram, uint64_t value)
 {
 	if (!histogram->count || value < histogram->min)
@@ -65,9 +72,8 @@ uint64_t summary_quantile(const struct histogram *histogram, double part)
 		return histogram->max;
 	while (below + histogram->buckets[bucket] <= rank)
 		below += histogram->buckets[bucket++];
-	/* The middle of the bucket, but no value that never was. */
-	value = bucket_start(bucket);
-	value += (bucket_start(bucket + 1) - value) / 2;
+	/* no value that never was */
+	value = summary_bucket_middle(bucket);
 	if (value < histogram->min)
 		value = histogram->min;
 	return value > histogram->max ? histogram->max : value;
@@ -252,6 +258,7 @@ struct tally {
 	uint32_t row;	      /* its place in the summary's events[] */
 	uint32_t span;	      /* its place in spans[] */
 	struct span_costs costs;
+	struct summary_slice *slices; /* its row's; NULL: not asked for */
 };
 
 /* What a row counted last: classes of one name may have different fields. */
@@ -280,6 +287,7 @@ struct pass {
 	size_t pair_room;
 	struct slots pair_slots;
 	int error;
+	int is_sliced;
 
 	/* Of the stream being read. */
 	struct tally *first_ids[EVENT_EXTENDED]; /* by compact id; NULL for none */
@@ -324,8 +332,12 @@ static int span_find(struct pass *pass, const struct trace_class *class, uint64_
 				       .number = summary->span_count,
 				       .ticks_hz = ticks_hz,
 				       .times = &span_unmeasured };
-	if (!span->name)
+	if (pass->is_sliced)
+		span->slices = calloc(SUMMARY_SLICES, sizeof(*span->slices));
+	if (!span->name || (pass->is_sliced && !span->slices)) {
+		summary->span_count++;
 		return -ENOMEM;
+	}
 	slots_add(&pass->span_slots, hash, summary->span_count++);
 	return 0;
 }
@@ -452,6 +464,27 @@ static int rows_make(struct pass *pass)
 	return 0;
 }
 
+/* Slices of each row, which its tallies count into. */
+static int slices_make(struct pass *pass)
+{
+	const struct facts *meta = &pass->reader->meta;
+	struct summary *summary = pass->summary;
+
+	for (uint32_t i = 0; i < summary->event_count; i++) {
+		summary->events[i].slices = calloc(SUMMARY_SLICES, sizeof(struct summary_slice));
+		if (!summary->events[i].slices)
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count;
+		     j++) {
+			struct tally *tally = &pass->tallies[i][j];
+
+			tally->slices = summary->events[tally->row].slices;
+		}
+	return 0;
+}
+
 static struct tally *tally_find(const struct pass *pass, const struct trace_stream *stream,
 				uint32_t id)
 {
@@ -543,6 +576,8 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 		if (tally->fixed_bytes > 0)
 			walk.at += tally->fixed_bytes;
 		tally->count++;
+		if (tally->slices)
+			tally->slices[summary_slice_of(&pass->spans.slicing, walk.ticks)].count++;
 		if (stream->is_of_cpu) {
 			kernel_count(pass, tally, fields);
 		} else if (tally->last_thread != pass->thread) {
@@ -682,6 +717,21 @@ static void rates_add(struct pass *pass, const struct trace_stream *stream)
 	}
 }
 
+/* Where the slices are in that stream's ticks. */
+static void slicing_find(struct pass *pass, const struct trace_stream *stream)
+{
+	const struct summary *summary = pass->summary;
+	uint32_t clock = stream_clock(pass->reader, stream);
+	double per_ns = (double)pass->reader->meta.clocks[clock].ticks_hz / 1e9;
+	double from = (double)(summary->begin_ns - pass->reader->base_ns[clock]) * per_ns;
+	double length = (double)(summary->end_ns - summary->begin_ns) * per_ns / SUMMARY_SLICES;
+
+	pass->spans.slicing = (struct summary_slicing){
+		from < 0x1p64 ? (uint64_t)from : UINT64_MAX,
+		length < 0x1p64 ? (uint64_t)length + 1 : UINT64_MAX,
+	};
+}
+
 static int is_of_thread(const struct trace_stream *a, const struct trace_stream *b)
 {
 	return a->process == b->process && a->pid == b->pid && a->tid == b->tid;
@@ -723,6 +773,7 @@ static int read_streams(struct pass *pass)
 				streamed_count(pass, stream->tid);
 		}
 		last = stream;
+		slicing_find(pass, stream);
 		err = read_stream(pass, stream);
 		rates_add(pass, stream);
 	}
@@ -764,15 +815,10 @@ static void rows_finish(struct pass *pass)
 	qsort(summary->events, summary->event_count, sizeof(*summary->events), by_count);
 }
 
-int summary_make(struct summary **summary, struct trace_reader *reader)
+static int make(struct summary **summary, struct trace_reader *reader, struct span_calls *calls,
+		int is_sliced)
 {
-	return summary_make_calls(summary, reader, NULL);
-}
-
-int summary_make_calls(struct summary **summary, struct trace_reader *reader,
-		       struct span_calls *calls)
-{
-	struct pass pass = { .reader = reader, .spans.calls = calls };
+	struct pass pass = { .reader = reader, .spans.calls = calls, .is_sliced = is_sliced };
 	int err;
 
 	*summary = pass.summary = calloc(1, sizeof(*pass.summary));
@@ -787,6 +833,8 @@ int summary_make_calls(struct summary **summary, struct trace_reader *reader,
 		err = span_calls_open(calls, reader, pass.summary);
 	if (!err)
 		err = rows_make(&pass);
+	if (!err && is_sliced)
+		err = slices_make(&pass);
 	pass.spans.all = pass.summary->spans;
 	if (!err)
 		err = read_streams(&pass);
@@ -809,15 +857,34 @@ int summary_make_calls(struct summary **summary, struct trace_reader *reader,
 	return err;
 }
 
+int summary_make(struct summary **summary, struct trace_reader *reader)
+{
+	return make(summary, reader, NULL, 0);
+}
+
+int summary_make_calls(struct summary **summary, struct trace_reader *reader,
+		       struct span_calls *calls)
+{
+	return make(summary, reader, calls, 0);
+}
+
+int summary_make_sliced(struct summary **summary, struct trace_reader *reader)
+{
+	return make(summary, reader, NULL, 1);
+}
+
 void summary_free(struct summary *summary)
 {
 	if (!summary)
 		return;
 	for (uint32_t i = 0; i < summary->span_count; i++) {
 		free(summary->spans[i].name);
+		free(summary->spans[i].slices);
 		if (summary->spans[i].times != &span_unmeasured)
 			free(summary->spans[i].times);
 	}
+	for (uint32_t i = 0; i < summary->event_count; i++)
+		free(summary->events[i].slices);
 	kernel_sums_release(&summary->kernel);
 	free(summary->spans);
 	free(summary->events);

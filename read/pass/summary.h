@@ -37,6 +37,32 @@ uint64_t summary_quantile(const struct histogram *histogram, double part);
 /* The values from `low` to below `high`, by buckets that begin there. */
 uint64_t summary_times_between(const struct histogram *histogram, uint64_t low, uint64_t high);
 
+/* The value in the middle of a bucket. */
+uint64_t summary_bucket_middle(uint32_t bucket);
+
+/*
+ * The recording, from the first packet to the last, in slices of equal length: how far values vary
+ * by themselves (read/compare/comparison.h).
+ */
+#define SUMMARY_SLICES 64
+
+struct summary_slice {
+	uint64_t count;	    /* events in it, or spans that end in it */
+	double ticks, logs; /* sums of the spans' lengths and of their logarithms */
+};
+
+/* Where a stream's slices are, in its ticks. */
+struct summary_slicing {
+	uint64_t from, length;
+};
+
+static inline uint32_t summary_slice_of(const struct summary_slicing *slicing, uint64_t ticks)
+{
+	uint64_t slice = ticks > slicing->from ? (ticks - slicing->from) / slicing->length : 0;
+
+	return slice < SUMMARY_SLICES ? (uint32_t)slice : SUMMARY_SLICES - 1;
+}
+
 /* A marker, in whichever processes. */
 struct summary_event {
 	const char *name;
@@ -50,6 +76,7 @@ struct summary_event {
 	double per_second;
 	uint64_t threads;
 	uint64_t processes;
+	struct summary_slice *slices; /* NULL: not asked for */
 };
 
 /*
@@ -78,6 +105,7 @@ struct summary_span {
 	uint64_t unbegun;	 /* ended, and no begin seen */
 	uint32_t cost_count;
 	struct summary_cost costs[SUMMARY_COSTS_MAX];
+	struct summary_slice *slices; /* NULL: not asked for */
 };
 
 /*
@@ -138,6 +166,9 @@ int summary_make(struct summary **summary, struct trace_reader *reader);
 struct span_calls;
 int summary_make_calls(struct summary **summary, struct trace_reader *reader,
 		       struct span_calls *calls);
+
+/* The same, with slices of all events and spans. */
+int summary_make_sliced(struct summary **summary, struct trace_reader *reader);
 void summary_free(struct summary *summary); /* NULL is allowed */
 
 /* How much of the name of a begin or an end is its span's. */

@@ -6,6 +6,7 @@
 #include "read/spans/span_calls.h"
 #include "trace/packet_walk.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,7 +117,15 @@ static __attribute__((noinline)) void span_costs_add(struct summary_span *span,
 
 struct histogram span_unmeasured;
 
-static void measured(struct summary_span *span, uint64_t ticks, uint64_t nested_ticks)
+static void slice_add(struct summary_slice *slice, uint64_t ticks)
+{
+	slice->count++;
+	slice->ticks += (double)ticks;
+	slice->logs += log((double)(ticks ? ticks : 1));
+}
+
+static void measured(const struct span_pairs *pairs, struct summary_span *span, uint64_t ticks,
+		     uint64_t end_ticks, uint64_t nested_ticks)
 {
 	if (span->times == &span_unmeasured) {
 		struct histogram *times = calloc(1, sizeof(*times));
@@ -128,6 +137,8 @@ static void measured(struct summary_span *span, uint64_t ticks, uint64_t nested_
 		span->times = times;
 	}
 	summary_time_add(span->times, ticks);
+	if (span->slices)
+		slice_add(&span->slices[summary_slice_of(&pairs->slicing, end_ticks)], ticks);
 	if (nested_ticks)
 		span->nested_ticks += nested_ticks;
 }
@@ -227,7 +238,7 @@ static __attribute__((noinline)) void end_any(struct span_pairs *pairs, uint32_t
 					      const uint8_t *end)
 {
 	struct span_half *open = span_stack_find(&pairs->open, span);
-	uint64_t nested_ticks;
+	uint64_t nested_ticks, end_ticks = ticks;
 
 	if (!open) {
 		leave_end(pairs, span, costs, ticks, end);
@@ -244,7 +255,7 @@ static __attribute__((noinline)) void end_any(struct span_pairs *pairs, uint32_t
 	if (pairs->calls)
 		heard(pairs, open, ticks, nested_ticks);
 	span_stack_remove(&pairs->open, open);
-	measured(&pairs->all[span], ticks, nested_ticks);
+	measured(pairs, &pairs->all[span], ticks, end_ticks, nested_ticks);
 }
 
 void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
@@ -261,7 +272,7 @@ void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_c
 	ticks -= last->ticks;
 	if (count > 1)
 		last[-1].within += ticks - last->counted;
-	measured(&pairs->all[span], ticks, last->within);
+	measured(pairs, &pairs->all[span], ticks, last->ticks + ticks, last->within);
 }
 
 void span_pairs_stream(struct span_pairs *pairs)
