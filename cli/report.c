@@ -32,6 +32,7 @@ static const char usage[] =
 	"  --functions, --lines, --threads\n"
 	"              the samples (record -e sample:cpu-clock/callchain/): which functions,\n"
 	"              lines of source or threads they are in\n"
+	"  --locks     who held a mutex while others waited (record --locks)\n"
 	"\n"
 	"  --sort COLUMN  the table of spans by this column: self, p99, calls (default total)\n"
 	"  -n, --top N  N rows of each table of spans and samples (default 20; 0: all)\n"
@@ -60,6 +61,7 @@ struct report_options {
 	unsigned int span_sort;
 	char by[256]; /* what spans.by points into */
 	struct span_wish spans;
+	int is_of_locks;
 	struct report_samples_options samples;
 	struct image_options image;
 };
@@ -143,6 +145,7 @@ static const struct command_option table[] = {
 	{ "by", 0, COMMAND_CALL, .take = take_by },
 	{ "slowest", 0, COMMAND_CALL, .take = take_slowest },
 	{ "callers", 0, COMMAND_CALL, .min = SAMPLES_BY_CALLER, .take = take_view },
+	{ "locks", 0, COMMAND_FLAG, COMMAND_TO(report_options, is_of_locks), .min = 1 },
 	VIEW("functions", SAMPLES_BY_FUNCTION),
 	VIEW("lines", SAMPLES_BY_LINE),
 	VIEW("threads", SAMPLES_BY_THREAD),
@@ -179,7 +182,8 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	spans->has_groups = options->views & VIEW_SPANS &&
 			    (spans->by_count || spans->name || spans->pid || spans->tid ||
 			     spans->min_ns);
-	if (status < 0 && optind == argc - 2 && !options->views && !options->repair)
+	if (status < 0 && optind == argc - 2 && !options->views && !options->is_of_locks &&
+	    !options->repair)
 		return report_compare(argv + optind, options->format, options->samples.top);
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
@@ -202,13 +206,17 @@ static int report_show(const struct report *report, const struct report_options 
 	const char *none = missing(report, options);
 	struct rows *rows;
 
-	if (none)
+	if (none && !options->is_of_locks)
 		return complain(-WM_E_NOT_RECORDED, "%s%s: %s", none,
 				wanted->event || wanted->pid || wanted->tid
 					? " of that event, process or thread"
 					: "",
 				options->dir);
 	rows = output_rows(options->format);
+	if (options->is_of_locks) {
+		report_locks_print(&report->locks, options->samples.top, rows);
+		return output_rows_end(CLI_FINE);
+	}
 	if (!options->views)
 		report_print(report, rows);
 	report_spans_view(rows, report, options->views);
@@ -258,6 +266,8 @@ static int report_read(struct report *report, const struct report_options *optio
 	    err = images_open(&report->images, reader, &options->image);
 	int wants_spans = wants_all || options->views & (VIEW_SPANS | VIEW_CALLS | VIEW_SLOWEST);
 
+	if (!err && options->is_of_locks)
+		return report_locks_read(&report->locks, &report->images);
 	if (!err && wants_spans)
 		err = summary_make_calls(&report->summary, reader, calls);
 	if (!err && wants_all)
@@ -278,6 +288,7 @@ static int report_read(struct report *report, const struct report_options *optio
 
 static void report_release(struct report *report)
 {
+	report_locks_release(&report->locks);
 	report_samples_release(&report->samples);
 	report_threads_release(&report->threads);
 	report_watches_release(&report->watches);
@@ -298,7 +309,11 @@ static int report_make(struct report *report, const struct report_options *optio
 		return CLI_FAILED;
 	if (!err)
 		err = report_read(report, options);
-	status = err ? complain(err, "%s", options->dir) : report_show(report, options);
+	if (err == -WM_E_NOT_RECORDED && options->is_of_locks)
+		status = complain(err, "calls that lock a mutex (record --locks): %s",
+				  options->dir);
+	else
+		status = err ? complain(err, "%s", options->dir) : report_show(report, options);
 	if (report->samples.tables)
 		trail_complain_names(&report->images);
 	if (report->reader && damage_complain(report->reader, options->dir) != CLI_FINE &&

@@ -7,6 +7,7 @@
 
 #include "cli/watch_writers.h"
 #include "read/history/samples.h"
+#include "read/locks/locks.h"
 #include "read/pass/summary.h"
 #include "read/pass/thread_names.h"
 #include "read/rows/rows_sorted.h"
@@ -86,6 +87,15 @@ struct report_threads {
 	struct watch_wheres *wheres; /* the report's */
 };
 
+/* ---- who held a mutex while others waited (--locks) ---- */
+
+struct report_locks {
+	struct locks locks;
+	struct images *images;
+	struct watch_wheres *wheres;
+	struct thread_names names;
+};
+
 /* All that a report prints. */
 struct report {
 	const char *dir;
@@ -99,6 +109,7 @@ struct report {
 	struct report_watches watches;
 	struct report_threads threads;
 	struct report_samples samples;
+	struct report_locks locks;
 	unsigned int span_sort; /* a column of report_span_table */
 	uint64_t top;		/* rows of a table; 0: all */
 };
@@ -163,6 +174,11 @@ void report_spans_view(struct rows *rows, const struct report *report, unsigned 
 int report_slow(struct report *report);
 void report_slow_release(struct report *report);
 int report_spans_are_there(const struct report *report, unsigned int views);
+
+/* Read them in a pass of their own. 0 or an error. Release what is zeroed, or after an error. */
+int report_locks_read(struct report_locks *locks, struct images *images);
+void report_locks_print(const struct report_locks *locks, uint64_t shown, struct rows *rows);
+void report_locks_release(struct report_locks *locks);
 
 /*
  * Print what changed, `shown` rows of each table as text (0: all). Returns an exit status.

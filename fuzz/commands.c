@@ -34,6 +34,7 @@ static const char *const lines[] = {
 	"report --lines --json",
 	"report --callers *",
 	"report --threads",
+	"report --locks",
 	"report --repair",
 	"dump",
 	"dump --json",

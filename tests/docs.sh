@@ -245,6 +245,7 @@ while read -r line; do
 	case $line in
 	*"--by what hello.trace") grep -q '^shop:bake  bread  *[0-9]' out || fail "README.md: $line: $(cat out)" ;;
 	*"report hello.trace slower.trace") grep -q '^shop:bake  *slower  *1\.[2-9]' out || fail "README.md: $line: $(cat out)" ;;
+	*"report --locks"*) grep -q '^stock_lock  *clerk-[0-9]*  *saver-[0-9]* ' out || fail "README.md: $line: $(cat out)" ;;
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc(.*) = 0x' >out || fail "README.md: $line: $(cat words)" ;;

@@ -7,6 +7,8 @@
 #include "target/code/demangle.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -347,6 +349,36 @@ int code_symbol_data(struct code_file *file, int (*take)(const char *name, void 
 	int err = tables_walk(&table, file);
 
 	return names.ret ? names.ret : err < 0 ? err : 0;
+}
+
+struct data_place {
+	uint64_t address;
+	char *text;
+	size_t room;
+};
+
+static int take_data_at(struct table *table, const char *name, const Elf64_Sym *symbol)
+{
+	const struct data_place *place = table->data;
+	uint64_t offset = place->address - symbol->st_value;
+
+	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF ||
+	    !*name || offset >= symbol->st_size)
+		return 0;
+	if (offset)
+		snprintf(place->text, place->room, "%s+0x%" PRIx64, name, offset);
+	else
+		snprintf(place->text, place->room, "%s", name);
+	return -ECANCELED;
+}
+
+int code_symbol_data_at(struct code_file *file, uint64_t address, char *text, size_t room)
+{
+	struct data_place place = { address, text, room };
+	struct table table = { .take = take_data_at, .data = &place };
+	int err = tables_walk(&table, file);
+
+	return err == -ECANCELED ? 0 : err < 0 ? err : -ENOENT;
 }
 
 static void written_release(struct code_written *written)

@@ -107,6 +107,12 @@ int code_symbol_value(struct code_file *file, const char *name, uint64_t *addres
 int code_symbol_data(struct code_file *file, int (*take)(const char *name, void *data), void *data);
 
 /*
+ * The symbol of the data at an address as linked, and the address's offset in it: "pool" or
+ * "pool+0x28" in text[room]. 0, or -ENOENT or another error with text[] unchanged.
+ */
+int code_symbol_data_at(struct code_file *file, uint64_t address, char *text, size_t room);
+
+/*
  * Functions whose names look like one that was not found: those of C++ and Rust that it ends, as
  * "Order::add" does "shop::Order::add"; else as similar_list(), through names as the source has
  * them where the one that was asked for has a "::". The texts are the symbols'.
