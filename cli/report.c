@@ -29,6 +29,8 @@ static const char usage[] =
 	"  --callers NAME  what called a function, in spans and samples, and the spans that it\n"
 	"              called; may be a glob\n"
 	"  --slowest N  the N slowest spans, with their fields\n"
+	"  --waits     for how long threads were off their CPUs: by stack, and by the thread that\n"
+	"              woke them (record -e switch/callchain/)\n"
 	"  --functions, --lines, --threads\n"
 	"              the samples (record -e sample:cpu-clock/callchain/): which functions,\n"
 	"              lines of source or threads they are in\n"
@@ -79,11 +81,11 @@ static int take_view(void *data, const struct command_option *option, const char
 	return CLI_FINE;
 }
 
-static int take_spans(void *data, const struct command_option *option, const char *text,
-		      const char *name)
+static int take_part(void *data, const struct command_option *option, const char *text,
+		     const char *name)
 {
-	(void)option, (void)text, (void)name;
-	((struct report_options *)data)->views |= VIEW_SPANS;
+	(void)text, (void)name;
+	((struct report_options *)data)->views |= (unsigned int)option->min;
 	return CLI_FINE;
 }
 
@@ -141,7 +143,8 @@ static int take_sort(void *data, const struct command_option *option, const char
 	}
 
 static const struct command_option table[] = {
-	{ "spans", 0, COMMAND_CALL, .take = take_spans, .has_no_value = 1 },
+	{ "spans", 0, COMMAND_CALL, .min = VIEW_SPANS, .take = take_part, .has_no_value = 1 },
+	{ "waits", 0, COMMAND_CALL, .min = VIEW_WAITS, .take = take_part, .has_no_value = 1 },
 	{ "by", 0, COMMAND_CALL, .take = take_by },
 	{ "slowest", 0, COMMAND_CALL, .take = take_slowest },
 	{ "callers", 0, COMMAND_CALL, .min = SAMPLES_BY_CALLER, .take = take_view },
@@ -192,11 +195,13 @@ static int read_options(struct report_options *options, int argc, char **argv)
 static const char *missing(const struct report *report, const struct report_options *options)
 {
 	if (!options->views || report_spans_are_there(report, options->views) ||
+	    (options->views & VIEW_WAITS && report->threads.waits.count) ||
 	    (options->views & VIEW_SAMPLES && report->samples.samples.sum_count))
 		return NULL;
-	return !(options->views & VIEW_SAMPLES) ? "spans"
-	       : options->views & VIEW_CALLS	? "samples or calls of that function"
-						: "samples";
+	return options->views & VIEW_WAITS	  ? "switches"
+	       : !(options->views & VIEW_SAMPLES) ? "spans"
+	       : options->views & VIEW_CALLS	  ? "samples or calls of that function"
+						  : "samples";
 }
 
 /* Print it all, or nothing but the views. Returns an exit status. */
@@ -220,6 +225,10 @@ static int report_show(const struct report *report, const struct report_options 
 	if (!options->views)
 		report_print(report, rows);
 	report_spans_view(rows, report, options->views);
+	if (options->views & VIEW_WAITS)
+		report_waits_print(rows, report,
+				   &(struct rows_layout){ .last = report->top,
+							  .more = "--top 0 shows all" });
 	if (options->views & VIEW_SAMPLES)
 		report_samples_print(&report->samples, rows);
 	return output_rows_end(CLI_FINE);
@@ -264,7 +273,8 @@ static int report_read(struct report *report, const struct report_options *optio
 					   : NULL;
 	int wants_all = !options->views,
 	    err = images_open(&report->images, reader, &options->image);
-	int wants_spans = wants_all || options->views & (VIEW_SPANS | VIEW_CALLS | VIEW_SLOWEST);
+	int wants_spans = wants_all ||
+			  options->views & (VIEW_SPANS | VIEW_CALLS | VIEW_SLOWEST | VIEW_WAITS);
 
 	if (!err && options->is_of_locks)
 		return report_locks_read(&report->locks, &report->images);
@@ -277,8 +287,9 @@ static int report_read(struct report *report, const struct report_options *optio
 		err = watch_wheres_read(&report->wheres, &report->images);
 	if (!err && wants_all)
 		err = report_watches(&report->watches, reader, report->wheres);
-	if (!err && wants_spans && !calls)
-		err = report_threads(&report->threads, reader, report->summary, report->wheres);
+	if (!err && wants_spans && (!calls || options->views & VIEW_WAITS))
+		err = report_threads(&report->threads, &report->images, report->summary,
+				     report->wheres);
 	if (!err && (wants_all || options->views & VIEW_SAMPLES))
 		err = report_samples(&report->samples, &report->images, &options->samples);
 	if (!err && options->views & VIEW_SLOWEST)
@@ -332,6 +343,8 @@ int cmd_report(int argc, char **argv)
 		return status;
 	report.dir = options.dir;
 	report.top = options.samples.top;
+	report.threads.pid = options.samples.samples.pid;
+	report.threads.tid = options.samples.samples.tid;
 	report.span_sort = options.span_sort;
 	report.calls.wish = options.spans;
 	if (options.repair) {

@@ -13,11 +13,18 @@
 #include "read/rows/rows_sorted.h"
 #include "read/spans/span_calls.h"
 #include "read/states/switches.h"
+#include "read/states/waits.h"
 #include "record/watch/watches.h"
 #include "trace/process_records.h"
 
 /* Parts of a report that are printed alone. */
-enum report_view { VIEW_SAMPLES = 1, VIEW_SPANS = 2, VIEW_CALLS = 4, VIEW_SLOWEST = 8 };
+enum report_view {
+	VIEW_SAMPLES = 1,
+	VIEW_SPANS = 2,
+	VIEW_CALLS = 4,
+	VIEW_SLOWEST = 8,
+	VIEW_WAITS = 16
+};
 
 /* What of the trails is there and what is not. */
 struct report_trails {
@@ -81,6 +88,13 @@ struct report_threads {
 	const struct thread_record **all; /* those recorded, what ran longest first */
 	size_t count;			  /* 0: no switches were recorded */
 	struct switches switches;
+	uint32_t pid, tid; /* whose waits are wanted; 0: all */
+	struct waits waits;
+	struct samples stacks;	   /* of departures, where they have callers */
+	const char **thread_names; /* of all of the switches' */
+	size_t *first_waits;	   /* of each of these, in waits.all[] */
+	struct wait_row *wakers;   /* by thread */
+	size_t waker_count;
 	const struct trace_reader *reader;
 	struct thread_names names;
 	struct process_numbers numbers;
@@ -139,7 +153,7 @@ int report_trails(struct report_trails *sum, struct trace_reader *reader);
  * Begin to observe a pass over the trace that `summary` sums up. Without switches there is nothing
  * to observe. 0 or an error. Release also after an error.
  */
-int report_threads(struct report_threads *threads, struct trace_reader *reader,
+int report_threads(struct report_threads *threads, struct images *images,
 		   const struct summary *summary, struct watch_wheres *wheres);
 
 /* The pass is over. 0 or -ENOMEM. */
@@ -184,6 +198,11 @@ void report_locks_release(struct report_locks *locks);
  * Print what changed, `shown` rows of each table as text (0: all). Returns an exit status.
  */
 int report_compare(char *const dirs[2], enum rows_format format, uint64_t shown);
+
+/* Threads and their waits; the tables of waits by stack and by waker. */
+void report_threads_print(struct rows *rows, const struct report *report);
+void report_waits_print(struct rows *rows, const struct report *report,
+			const struct rows_layout *layout);
 
 void report_print(const struct report *report, struct rows *rows);
 

@@ -18,7 +18,7 @@ bad 2 "did you mean strict?" --strikt ./ticker
 bad 1 "given twice" -e marker:ticker:tick -e ticker:tick ./ticker
 bad 1 "no such event to count" -e count:cyles ./ticker
 bad 1 "freq=0/: \"freq=0\" (column 18) takes a number from 1 to" -e sample:cpu-clock/freq=0/ ./ticker
-bad 1 'switch has no options' -e switch/x/ ./ticker
+bad 1 'is no option of switch, which has callchain' -e switch/x/ ./ticker
 bad 2 "-G is for -a or -C" -G /sys/fs/cgroup ./ticker
 bad 1 "can't be read" -e ticker ./ticker
 bad 1 "can't be read" -e '' ./ticker

@@ -16,8 +16,9 @@ with open("out") as file:
          for w in map(str.split, file) if len(w) == 5 and all(map(str.isdigit, w[1:]))}
 by_tid = {thread["tid"]: thread for thread in report.get("thread", [])}
 for tid, thread in by_tid.items():
-    for table in "wait", "waker", "place":
-        thread[table + "s"] = [row for row in report[table] if row["tid"] == tid]
+    thread["waits"] = [row for row in report["wait"] if row["tid"] == tid]
+    thread["wakers"] = [row for row in report["wait_waker"] if row["tid"] == tid]
+    thread["stacks"] = [row for row in report["wait_stack"] if row["thread"] == thread["name"]]
 t = {name: by_tid.get(measured["tid"]) for name, measured in m.items()}
 s = {span["name"].split(":")[1]: span for span in report["span"]}
 # by its name in the trace, where the program could not say its number

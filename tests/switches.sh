@@ -80,16 +80,32 @@ for name in napper spinner rival waiter poster; do
 done
 if has_tracefs; then
 	holds "the poster wakes the waiter" \
-		't["waiter"]["wakers"][0]["waker"] == "poster" and t["waiter"]["wakers"][0]["count"] >= 10'
+		't["waiter"]["wakers"][0]["waker"].startswith("poster-") and t["waiter"]["wakers"][0]["count"] >= 10'
 	# the kernel may leave out wakes from an idle CPU: by its own sums the naps were no waits for a CPU
 	holds "naps are asleep, and not runnable" \
 		'off(t["napper"]) > 100 * MS and waits_as_measured("napper")'
 	holds "naps are of state S" 'max(t["napper"]["waits"], key=lambda w: w["time_ns"])["state"] == "S"'
-	holds "there are places" 'sum(len(t[n]["places"]) for n in own) > 4'
-	holds "places are in the program's memory" \
-		'all(0 < int(p["address"], 16) < 1 << 47 for n in own for p in t[n]["places"])'
-	[ "$(uname -m)" != x86_64 ] || holds "places have the names of functions" \
-		't["napper"]["places"][0]["function"] == "nap"'
+	holds "the place where it slept is beside the time of sleep, and not where it left most often" \
+		'all(w["place_time_ns"] <= 1.5 * w["time_ns"] for w in t["napper"]["waits"] if w["state"] == "S")'
+	holds "off a CPU: as long as it did not run" 'all(abs(sum(w["time_ns"] for w in t[n]["stacks"]) -
+		off(t[n]) - t[n]["runnable_ns"]) < 0.02 * lived(t[n]) + MS for n in ("napper", "waiter"))'
+	[ "$(uname -m)" != x86_64 ] || holds "stacks without callers are places" \
+		'any(w["stack"].startswith("nap (") for w in t["napper"]["stacks"] if w["state"] == "S")'
+
+	# ---- with callers ----
+
+	record 0 -e switch/callchain=dwarf/ -e 'switched:*'
+	check "callers"
+	[ "$(uname -m)" != x86_64 ] || holds "callers: who slept" \
+		'any("nap < napper" in (w["stack"] or "") for w in t["napper"]["stacks"] if w["state"] == "S")'
+	holds "callers: in the kernel" \
+		'any("nanosleep" in (w["kernel_stack"] or "") for w in t["napper"]["stacks"])'
+	"$waymark" report --waits --top 3 trace >text || fail "report --waits: $?"
+	grep -q '^THREAD .*STATE .*COUNT .*TIME .*ASLEEP .*MAX .*WOKEN BY .*STACK$' text || fail "--waits: $(cat text)"
+	grep -q '^THREAD .*TID .*WAKER .*COUNT .*TIME' text || fail "--waits: $(cat text)"
+	"$waymark" report --waits --json --tid "$(of 't["waiter"]["tid"]')" trace >sums
+	expect "--waits of one thread" "$(python3 -c 'import json; print({w["thread"] for w in json.load(open("sums"))["wait_stack"]})')" "{'waiter'}"
+	record 0 -e switch -e 'switched:*'
 	grep -q '^waiter .*poster-[0-9]* (' text || fail "no waker in the table: $(cat text)"
 
 	# ---- all CPUs ----
@@ -117,7 +133,7 @@ if [ "$(id -u)" -eq 0 ] && [ -n "$user" ] && command -v setpriv >/dev/null; then
 	if "${as[@]}" "$waymark" record -o probed -e switch ./switched >out 2>err; then
 		record 0 -e switch -e 'switched:*'
 		check "another user"
-		holds "another user: no waker is known" 'all(t[n]["wakers"] == [] for n in own)'
+		holds "another user: no waker is known" 'all(w["waker_tid"] is None for n in own for w in t[n]["wakers"])'
 		holds "another user: waits are asleep or runnable" \
 			't["napper"]["waiting_ns"] > 100 * MS > t["napper"]["asleep_ns"]'
 		grep -q '^THREAD .* WAITING ' text || fail "another user: no WAITING in the table: $(cat text)"

@@ -362,6 +362,29 @@ static int stack_find(struct samples *samples, uint32_t process, uint32_t stack,
 			: -ENOMEM;
 }
 
+int samples_stack(struct samples *samples, const struct merge_event *event, uint64_t place,
+		  uint32_t *stack)
+{
+	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
+	struct layout layout = layout_of(event->class);
+	struct taken taken = { .from = event, .ip = place };
+	struct samples_sum like = { .stack = STACKS_ROOT };
+	uint32_t process = process_number_at(&samples->numbers, event->pid, event->ns, NULL);
+	int err = 0;
+
+	if (layout.callchain >= 0) {
+		trace_fields(fields, event->class, event->fields);
+		if (fields[layout.callchain].value.run.bytes) {
+			taken.chain = &fields[layout.callchain];
+			taken.ip = address_at(taken.chain, 0);
+		}
+	}
+	if (taken.ip)
+		err = stack_find(samples, process, STACKS_ROOT, &taken, &like);
+	*stack = like.stack;
+	return err;
+}
+
 struct samples_reading {
 	struct samples *samples;
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];

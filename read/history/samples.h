@@ -115,6 +115,13 @@ int samples_observe(struct samples *samples, int (*take)(const struct samples_on
 int samples_read(struct samples *samples, int (*take)(const struct samples_one *one, void *data),
 		 void *data);
 
+/*
+ * The stack of a thread at an event of the kernel: its callchain, or where it has none the function
+ * at `place`; STACKS_ROOT where that is 0. 0 or -ENOMEM.
+ */
+int samples_stack(struct samples *samples, const struct merge_event *event, uint64_t place,
+		  uint32_t *stack);
+
 /* How many functions of a process there are, numbered from 0 on. */
 size_t samples_function_count(const struct samples *samples, uint32_t process);
 

@@ -351,12 +351,16 @@ static int losses_tell(struct switches_reading *reading, uint64_t ns)
 static int kernel_add(struct switches_reading *reading, const struct role *role,
 		      const struct merge_event *event)
 {
+	struct switches *switches = reading->switches;
 	struct thread_event made;
+	int err = 0;
 
 	if (!role || role->kind != ROLE_KERNEL)
 		return 0;
 	made = thread_event_of(reading, role, event);
-	return thread_states_add(&reading->switches->states, &made);
+	if (made.kind == THREAD_DEPARTS && switches->stack_of)
+		err = switches->stack_of(event, made.place, &made.stack, switches->stack_data);
+	return err ? err : thread_states_add(&switches->states, &made);
 }
 
 /* ---- the trace ---- */

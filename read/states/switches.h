@@ -21,6 +21,10 @@ struct switches {
 	struct thread_states states;
 	struct switch_span *spans; /* by the place in the summary's spans[] */
 	struct switches_reading *reading;
+	/* the caller's: a number for the stack of a departure; NULL: all are 0. 0 or an error */
+	int (*stack_of)(const struct merge_event *event, uint64_t place, uint32_t *stack,
+			void *data);
+	void *stack_data;
 };
 
 /* Whether the trace declares switches. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Switches and markers of one trace, whose clocks differ. */
 #include "read/states/switches.h"
+#include "read/states/waits.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
@@ -21,6 +22,7 @@ static struct sample cpus[2], own;
 static struct trace_reader *reader;
 static struct summary *summary;
 static struct switches switches;
+static struct waits waits;
 
 static const struct {
 	uint8_t types[16];
@@ -116,11 +118,18 @@ static void end_packet(struct sample *sample, int process)
 	sample_begin(sample, sample->ticks);
 }
 
+static int wait_take(const struct thread_off *off, void *data)
+{
+	return waits_add(data, off);
+}
+
 static int read_switches(void)
 {
 	struct pass_observer *observer = &switches.observer;
 	int err = switches_open(&switches, reader, summary);
 
+	switches.states.take_off = wait_take;
+	switches.states.take_data = &waits;
 	if (!err)
 		err = pass_read(reader, &observer, 1);
 	return err ? err : switches_finish(&switches);
@@ -146,6 +155,7 @@ static void read_trace(void)
 static void end_trace(void)
 {
 	switches_release(&switches);
+	waits_release(&waits);
 	summary_free(summary);
 	trace_reader_close(reader);
 	for (int i = 0; i < 2; i++)
@@ -209,11 +219,13 @@ Test(switches, threads_and_spans_have_their_times)
 	expect_times(span("db:query")->ns, 20 + 5 + 50 + 80 + 10, 20 + 20 + 30, 200, 0);
 	expect_times(span("db:query2")->ns, 30 + 80 + 20, 20 + 30, 100, 0);
 	cr_expect_eq(span("db:query")->count, 2);
-	cr_expect_eq(thread(TID)->wakers.all[0].value, CHILD);
-	cr_expect_eq(thread(TID)->wakers.all[0].of, PID);
-	cr_expect_eq(thread(TID)->places.all[0].value, PLACE);
-	cr_expect_eq(thread(TID)->places.all[0].of, 0, "the process's number");
-	cr_expect_eq(thread(TID)->places.all[0].count, 2);
+	cr_assert_eq(waits.count, 2, "asleep and preempted");
+	cr_expect_eq(waits.all[0].waker_tid, CHILD);
+	cr_expect_eq(waits.all[0].waker_pid, PID);
+	cr_expect_eq(waits.all[0].place, PLACE);
+	cr_expect_eq(waits.all[0].image, 0, "the process's number");
+	cr_expect_eq(waits.all[0].off_ns, 120);
+	cr_expect_eq(waits.all[1].as, THREAD_LETTER_COUNT);
 	end_trace();
 }
 

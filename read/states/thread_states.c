@@ -19,11 +19,23 @@ static inline void thread_wait_spend(struct thread_record *thread, uint64_t ns)
 		thread->waits[thread->letter].ns += ns - thread->since_ns;
 }
 
+static void off_give(struct thread_states *states, struct thread_record *thread)
+{
+	struct thread_off off = thread->off;
+
+	thread->off.from_ns = thread->off.to_ns = 0;
+	off.thread = (uint32_t)(thread - states->threads);
+	if (states->take_off && off.to_ns > off.from_ns && !states->error)
+		states->error = states->take_off(&off, states->take_data);
+}
+
 /* No wake comes any more for the wait that ended last. */
-static inline void thread_settle(struct thread_record *thread)
+static inline void thread_settle(struct thread_states *states, struct thread_record *thread)
 {
 	thread->ns[THREAD_TIME_WAITING] += thread->pending_ns;
 	thread->pending_ns = 0;
+	if (thread->off.to_ns)
+		off_give(states, thread);
 }
 
 static inline void thread_enter(struct thread_record *thread, enum thread_state state, uint64_t ns)
@@ -135,12 +147,6 @@ void thread_states_init(struct thread_states *states, uint64_t begin_ns)
 
 void thread_states_release(struct thread_states *states)
 {
-	for (size_t i = 0; i < states->count; i++) {
-		frequent_release(&states->threads[i].wakers);
-		frequent_release(&states->threads[i].places);
-		for (size_t as = 0; as <= THREAD_LETTER_COUNT; as++)
-			frequent_release(&states->threads[i].off[as]);
-	}
 	free(states->threads);
 	free(states->slots.all);
 	free(states->cpus);
@@ -169,24 +175,6 @@ static void contradicted(struct thread_record *thread, uint64_t ns)
 	thread_spend(thread, THREAD_TIME_UNKNOWN, ns);
 }
 
-/* Time that it was off its CPU, for the place where it departed. 0 or -ENOMEM. */
-static int thread_place_spend(struct thread_record *thread, uint64_t ns)
-{
-	struct frequent_entry *entry = frequent_find(&thread->places, thread->place, thread->image);
-	uint64_t off_ns = thread->off_ns && ns > thread->off_ns ? ns - thread->off_ns : 0;
-	uint64_t since_ns = thread->off_ns;
-
-	thread->off_ns = 0;
-	if (entry)
-		entry->ns += off_ns;
-	if (!off_ns || !thread->place)
-		return 0;
-	entry = frequent_add(&thread->off[thread->off_as], thread->place, thread->image, off_ns);
-	if (entry && !entry->first_ns)
-		entry->first_ns = since_ns;
-	return entry ? 0 : -ENOMEM;
-}
-
 /* It waited until it arrived. */
 static void wait_end(struct thread_record *thread, uint64_t ns)
 {
@@ -198,12 +186,12 @@ static void wait_end(struct thread_record *thread, uint64_t ns)
 	thread->pending_ns = ns > thread->since_ns ? ns - thread->since_ns : 0;
 }
 
-static int arrive(struct thread_states *states, struct thread_record *thread,
-		  const struct thread_event *event)
+static void arrive(struct thread_states *states, struct thread_record *thread,
+		   const struct thread_event *event)
 {
 	int32_t from = thread->cpu;
 
-	thread_settle(thread);
+	thread_settle(states, thread);
 	thread->crossed_cpu = -1;
 	switch (thread->state) {
 	case THREAD_UNSEEN:
@@ -234,7 +222,8 @@ static int arrive(struct thread_states *states, struct thread_record *thread,
 	thread->cpu = event->cpu;
 	thread->is_woken_early = 0;
 	thread_enter(thread, THREAD_RUNNING, event->ns);
-	return thread_place_spend(thread, event->ns);
+	if (thread->off.from_ns)
+		thread->off.to_ns = event->ns;
 }
 
 static uint8_t letter_of(char letter)
@@ -244,24 +233,12 @@ static uint8_t letter_of(char letter)
 	return (uint8_t)(found ? (size_t)(found - THREAD_LETTERS) : THREAD_LETTER_COUNT - 1);
 }
 
-/* Count a departure and its place. 0 or -ENOMEM. */
-static int departure_count(struct thread_record *thread, const struct thread_event *event)
+static void departure_count(struct thread_record *thread, const struct thread_event *event)
 {
-	struct frequent_entry *entry;
-
 	thread->switches++;
 	thread->preempted += (uint64_t)(event->is_preempted != 0);
 	if (!event->is_preempted && event->letter != 'R')
 		thread->waits[letter_of(event->letter)].count++;
-	if (!event->place)
-		return 0;
-	entry = frequent_add(&thread->places, event->place, event->image, 1);
-	if (!entry)
-		return -ENOMEM;
-	if (!entry->first_ns)
-		entry->first_ns = event->ns;
-	entry->preempted += (uint64_t)(event->is_preempted != 0);
-	return 0;
 }
 
 /* The departure that seemed to be missing: what came after it was recorded before. */
@@ -271,17 +248,36 @@ static int is_reversed(const struct thread_record *thread, const struct thread_e
 	       event->ns - thread->since_ns <= THREAD_REVERSED_NS;
 }
 
-static int depart(struct thread_states *states, struct thread_record *thread,
-		  const struct thread_event *event)
+/* From now on it is off its CPU. */
+static void off_begin(struct thread_record *thread, const struct thread_event *event)
 {
-	int err = departure_count(thread, event);
+	int is_runnable = event->is_preempted || event->letter == 'R';
 
+	thread->off = (struct thread_off){
+		.from_ns = event->ns,
+		.place = event->place,
+		.image = event->image,
+		.stack = event->stack,
+		.as = is_runnable ? THREAD_LETTER_COUNT : letter_of(event->letter),
+		.waker_tid = THREAD_NO_WAKER,
+	};
+	if (is_runnable || !thread->is_woken_early)
+		return;
+	thread->off.woken_ns = event->ns;
+	thread->off.waker_pid = thread->early_pid;
+	thread->off.waker_tid = thread->early_tid;
+}
+
+static void depart(struct thread_states *states, struct thread_record *thread,
+		   const struct thread_event *event)
+{
+	departure_count(thread, event);
 	if (thread->state == THREAD_RUNNING && is_reversed(thread, event)) {
 		thread->missing--;
 		thread->crossed_cpu = -1;
-		return err;
+		return;
 	}
-	thread_settle(thread);
+	thread_settle(states, thread);
 	switch (thread->state) {
 	case THREAD_UNSEEN:
 		seen(states, thread, THREAD_TIME_RUNNING, event->ns);
@@ -304,24 +300,26 @@ static int depart(struct thread_states *states, struct thread_record *thread,
 	}
 	thread->cpu = event->cpu;
 	thread->crossed_cpu = -1;
-	thread->off_ns = event->ns;
-	thread->place = event->place;
-	thread->image = event->image;
-	thread->letter = thread->off_as = letter_of(event->letter);
-	if (event->is_preempted || event->letter == 'R') {
-		thread->off_as = THREAD_LETTER_COUNT;
+	thread->letter = letter_of(event->letter);
+	off_begin(thread, event);
+	if (thread->off.as == THREAD_LETTER_COUNT)
 		thread_enter(thread, THREAD_RUNNABLE, event->ns);
-	} else {
+	else
 		thread_enter(thread,
 			     event->letter == 'X' || event->letter == 'Z' ? THREAD_ENDED
 									  : THREAD_ASLEEP,
 			     event->ns);
-	}
-	return err;
 }
 
-static int wake(struct thread_states *states, struct thread_record *thread,
-		const struct thread_event *event)
+static void off_wake(struct thread_off *off, const struct thread_event *event, uint64_t ns)
+{
+	off->woken_ns = ns;
+	off->waker_pid = event->waker_pid;
+	off->waker_tid = event->waker_tid;
+}
+
+static void wake(struct thread_states *states, struct thread_record *thread,
+		 const struct thread_event *event)
 {
 	states->wakes++;
 	thread->wakes++;
@@ -338,20 +336,23 @@ static int wake(struct thread_states *states, struct thread_record *thread,
 		thread_spend(thread, THREAD_TIME_ASLEEP, event->ns);
 		thread_wait_spend(thread, event->ns);
 		thread_enter(thread, THREAD_RUNNABLE, event->ns);
+		off_wake(&thread->off, event, event->ns);
 		break;
 	case THREAD_RUNNING:
 		if (thread->pending_ns && event->ns - thread->since_ns <= THREAD_REVERSED_NS) {
 			thread->ns[THREAD_TIME_ASLEEP] += thread->pending_ns;
 			thread->pending_ns = 0;
+			off_wake(&thread->off, event, thread->off.to_ns);
 		} else {
 			thread->is_woken_early = 1;
+			thread->early_pid = event->waker_pid;
+			thread->early_tid = event->waker_tid;
 		}
 		break;
 	case THREAD_RUNNABLE:
 	case THREAD_ENDED:
 		break;
 	}
-	return frequent_add(&thread->wakers, event->waker_tid, event->waker_pid, 1) ? 0 : -ENOMEM;
 }
 
 static void sight(struct thread_record *thread, uint64_t ns)
@@ -363,9 +364,10 @@ static void sight(struct thread_record *thread, uint64_t ns)
 }
 
 /* The kernel adds to its sum when the thread arrives, and so do we. */
-static void delay(struct thread_record *thread, const struct thread_event *event)
+static void delay(struct thread_states *states, struct thread_record *thread,
+		  const struct thread_event *event)
 {
-	thread_settle(thread);
+	thread_settle(states, thread);
 	thread->delay_last = (struct thread_delay){
 		.is_known = 1,
 		.at_ns = event->ns,
@@ -407,7 +409,7 @@ static void be_born(struct thread_states *states, struct thread_record *thread, 
 static void leave(struct thread_states *states, struct thread_record *thread, uint64_t ns)
 {
 	states->has_tasks = 1;
-	thread_settle(thread);
+	thread_settle(states, thread);
 	thread->is_exiting = 1;
 	switch (thread->state) {
 	case THREAD_UNSEEN:
@@ -450,13 +452,16 @@ static int thread_add(struct thread_states *states, const struct thread_event *e
 			       (event->kind != THREAD_IS_NAMED || event->cpu >= 0);
 	switch (event->kind) {
 	case THREAD_DEPARTS:
-		return depart(states, thread, event);
+		depart(states, thread, event);
+		break;
 	case THREAD_ARRIVES:
-		return arrive(states, thread, event);
+		arrive(states, thread, event);
+		break;
 	case THREAD_WOKEN:
-		return wake(states, thread, event);
+		wake(states, thread, event);
+		break;
 	case THREAD_RUN_DELAY:
-		delay(thread, event);
+		delay(states, thread, event);
 		break;
 	case THREAD_IS_HERE:
 		thread_be_here(states, thread, event->ns);
@@ -471,7 +476,7 @@ static int thread_add(struct thread_states *states, const struct thread_event *e
 		be_named(states, thread, event);
 		break;
 	}
-	return 0;
+	return states->error;
 }
 
 /* ---- CPUs ---- */
@@ -529,7 +534,7 @@ int thread_states_lost(struct thread_states *states, int32_t number, uint64_t fr
 	if (runner) {
 		uint64_t until_ns = from_ns > runner->since_ns ? from_ns : runner->since_ns;
 
-		thread_settle(runner);
+		thread_settle(states, runner);
 		thread_spend(runner, THREAD_TIME_RUNNING, until_ns);
 		thread_enter(runner, THREAD_UNKNOWN, until_ns);
 	}
@@ -539,7 +544,7 @@ int thread_states_lost(struct thread_states *states, int32_t number, uint64_t fr
 }
 
 /* A thread arrives where another has not departed. */
-static void runner_replace(const struct thread_states *states, const struct thread_cpu *cpu,
+static void runner_replace(struct thread_states *states, const struct thread_cpu *cpu,
 			   const struct thread_event *event)
 {
 	struct thread_record *runner = runner_of(states, cpu, event->cpu);
@@ -550,7 +555,7 @@ static void runner_replace(const struct thread_states *states, const struct thre
 		thread_enter(runner, THREAD_ENDED, runner->since_ns);
 		return;
 	}
-	thread_settle(runner);
+	thread_settle(states, runner);
 	thread_spend(runner, THREAD_TIME_RUNNING, event->ns);
 	runner->missing++;
 	runner->crossed_cpu = event->cpu;
@@ -593,7 +598,7 @@ int thread_states_times(struct thread_states *states, uint32_t pid, uint32_t tid
 		return tid ? -ENOMEM : 0;
 	thread->is_recorded = 1;
 	thread_be_here(states, thread, ns);
-	thread_settle(thread);
+	thread_settle(states, thread);
 	memcpy(times, thread->ns, sizeof(thread->ns));
 	if (ns > thread->since_ns)
 		times[open[thread->state]] += ns - thread->since_ns;
@@ -638,10 +643,10 @@ static void wait_close(const struct thread_states *states, struct thread_record 
 	thread_spend(thread, states->wakes ? THREAD_TIME_ASLEEP : THREAD_TIME_WAITING, end_ns);
 }
 
-static void thread_finish(const struct thread_states *states, struct thread_record *thread,
+static void thread_finish(struct thread_states *states, struct thread_record *thread,
 			  uint64_t end_ns)
 {
-	thread_settle(thread);
+	thread_settle(states, thread);
 	thread->end_ns = end_ns;
 	switch (thread->state) {
 	case THREAD_UNSEEN:
@@ -668,15 +673,16 @@ static void thread_finish(const struct thread_states *states, struct thread_reco
 
 int thread_states_finish(struct thread_states *states, uint64_t end_ns)
 {
-	int err = 0;
-
 	for (size_t i = 0; i < states->count; i++) {
 		struct thread_record *thread = &states->threads[i];
 		uint64_t lived_ns;
 
 		thread_finish(states, thread, end_ns);
-		if (!err && (thread->state == THREAD_ASLEEP || thread->state == THREAD_RUNNABLE))
-			err = thread_place_spend(thread, thread->end_ns);
+		if (thread->off.from_ns &&
+		    (thread->state == THREAD_ASLEEP || thread->state == THREAD_RUNNABLE)) {
+			thread->off.to_ns = thread->end_ns;
+			off_give(states, thread);
+		}
 		if (thread->delay_first.is_known)
 			delay_divide(thread);
 		thread->lost_events = states->lost_events - thread->lost_events;
@@ -684,10 +690,6 @@ int thread_states_finish(struct thread_states *states, uint64_t end_ns)
 		lived_ns = thread->end_ns > thread->begin_ns ? thread->end_ns - thread->begin_ns
 							     : 0;
 		thread->lost_ns = thread->lost_ns < lived_ns ? thread->lost_ns : lived_ns;
-		frequent_sort(&thread->wakers);
-		frequent_sort(&thread->places);
-		for (size_t as = 0; as <= THREAD_LETTER_COUNT; as++)
-			frequent_sort(&thread->off[as]);
 	}
-	return err;
+	return states->error;
 }

@@ -36,7 +36,6 @@
 #define READ_STATES_THREAD_STATES_H
 
 #include "base/slots.h"
-#include "read/pass/frequent.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -86,6 +85,7 @@ struct thread_event {
 	char letter;	/* 'R' or of THREAD_LETTERS */
 	uint64_t place; /* user address; 0: unknown */
 	uint32_t image; /* whose address */
+	uint32_t stack; /* the caller's number of its stack */
 	/* woken */
 	uint32_t waker_pid, waker_tid; /* tid 0: an idle CPU, for an interrupt */
 	/* run delay */
@@ -94,6 +94,20 @@ struct thread_event {
 
 struct thread_wait {
 	uint64_t count, ns;
+};
+
+#define THREAD_NO_WAKER UINT32_MAX
+
+/* A time that a thread was off its CPUs: from its departure to its next arrival. */
+struct thread_off {
+	uint32_t thread;	 /* of the threads[] */
+	uint64_t from_ns, to_ns; /* 0: none; it lasts */
+	uint64_t woken_ns;	 /* 0: not known, or it was runnable all the time */
+	uint32_t waker_pid,
+		waker_tid; /* tid 0: an idle CPU, for an interrupt; or THREAD_NO_WAKER */
+	uint64_t place;
+	uint32_t image, stack; /* of its departure */
+	uint8_t as;	       /* of THREAD_LETTERS; THREAD_LETTER_COUNT: it could have continued */
 };
 
 struct thread_record {
@@ -107,27 +121,21 @@ struct thread_record {
 	uint64_t lost_events, lost_ns; /* while it lived, and for how long, at most */
 	uint64_t lost_switches;	       /* of lost_events, before it */
 	struct thread_wait waits[THREAD_LETTER_COUNT];
-	struct frequent wakers; /* value tid, of pid */
-	struct frequent places; /* value address, of image; ns off the CPU */
-	/* likewise, in ns: where it waited, by letter; last, where it was runnable */
-	struct frequent off[THREAD_LETTER_COUNT + 1];
 
 	/* the rest is of the state machine */
 	enum thread_state state;
 	uint64_t since_ns;
-	int32_t cpu;		/* where it runs or ran last */
-	int32_t crossed_cpu;	/* where its departure is missing so far; -1: nowhere */
-	uint8_t letter;		/* of THREAD_LETTERS; asleep */
-	uint8_t is_recorded;	/* not only its wakes and its name are */
-	uint8_t is_sighted;	/* unseen, but there since since_ns */
-	uint8_t is_born;	/* and has not run */
-	uint8_t is_exiting;	/* it runs, or has ended then */
-	uint8_t is_woken_early; /* while it ran, for the wait to come */
-	uint64_t pending_ns;	/* a wait that ended without a wake so far */
-	uint64_t off_ns;	/* when it departed */
-	uint8_t off_as;		/* of off[] */
-	uint64_t place;
-	uint32_t image;
+	int32_t cpu;		       /* where it runs or ran last */
+	int32_t crossed_cpu;	       /* where its departure is missing so far; -1: nowhere */
+	uint8_t letter;		       /* of THREAD_LETTERS; asleep */
+	uint8_t is_recorded;	       /* not only its wakes and its name are */
+	uint8_t is_sighted;	       /* unseen, but there since since_ns */
+	uint8_t is_born;	       /* and has not run */
+	uint8_t is_exiting;	       /* it runs, or has ended then */
+	uint8_t is_woken_early;	       /* while it ran, for the wait to come */
+	uint64_t pending_ns;	       /* a wait that ended without a wake so far */
+	struct thread_off off;	       /* the last one, until it is given */
+	uint32_t early_pid, early_tid; /* who woke it, is_woken_early */
 	struct thread_delay {
 		int is_known;
 		uint64_t at_ns;
@@ -140,6 +148,13 @@ struct thread_states {
 	size_t count;
 	uint64_t wakes; /* of all */
 	int has_tasks;	/* begins and ends of threads are recorded */
+	/*
+	 * The caller's: is given each time off a CPU, once it is over and no wake of it can come.
+	 * NULL: not. What it returns, if it is below 0, the next call here returns.
+	 */
+	int (*take_off)(const struct thread_off *off, void *data);
+	void *take_data;
+	int error;
 
 	size_t room;
 	struct slots slots; /* of threads, by tid: several may have had one number */

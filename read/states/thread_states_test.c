@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "read/states/testing/states.h"
+#include "read/states/waits.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 TestSuite(thread_states, .fini = states_end);
 
@@ -30,9 +32,32 @@ Test(thread_states, a_thread_runs_is_preempted_waits_and_is_woken)
 	cr_expect_eq(states_thread(1)->waits[1].ns, 5, "D");
 }
 
-Test(thread_states, wakers_and_places_are_counted)
+static struct waits waits;
+
+static int wait_take(const struct thread_off *off, void *data)
+{
+	return waits_add(data, off);
+}
+
+/* What those of a state, a place and a waker came to. */
+static const struct wait_sum *sum_of(char letter, uint64_t place, uint32_t waker)
+{
+	uint8_t as = letter == 'R' ? THREAD_LETTER_COUNT
+				   : (uint8_t)(strchr(THREAD_LETTERS, letter) - THREAD_LETTERS);
+
+	for (size_t i = 0; i < waits.count; i++)
+		if (waits.all[i].as == as && waits.all[i].place == place &&
+		    waits.all[i].waker_tid == waker)
+			return &waits.all[i];
+	cr_assert_fail("no sum of %c at %lx by %u", letter, place, waker);
+	return NULL;
+}
+
+Test(thread_states, times_off_a_cpu_are_by_state_place_and_waker)
 {
 	states_begin(0);
+	states.take_off = wait_take;
+	states.take_data = &waits;
 	states_arrive(1, 0, 100);
 	for (uint64_t i = 1; i < 4; i++) {
 		states_wait('S', 1, 0, 100 * i + 50);
@@ -47,21 +72,52 @@ Test(thread_states, wakers_and_places_are_counted)
 	}
 	states_wait('D', 1, 0, 580);
 	cr_assert_eq(thread_states_finish(&states, 700), 0);
-	cr_expect_eq(states_thread(1)->off[0].all[0].value, STATES_WAITS_AT, "S");
-	cr_expect_eq(states_thread(1)->off[0].all[0].count, 60);
-	cr_expect_eq(states_thread(1)->off[1].all[0].count, 120, "D, until the end");
-	cr_expect_eq(states_thread(1)->off[THREAD_LETTER_COUNT].total, 14, "preempted");
-	cr_assert_eq(states_thread(1)->wakers.count, 1);
-	cr_expect_eq(states_thread(1)->wakers.all[0].value, STATES_WAKER);
-	cr_expect_eq(states_thread(1)->wakers.all[0].of, STATES_PID);
-	cr_expect_eq(frequent_least(&states_thread(1)->wakers.all[0]), 3);
-	cr_assert_eq(states_thread(1)->places.count, 2);
-	cr_expect_eq(states_thread(1)->places.all[0].preempted, 10);
-	cr_expect_eq(states_thread(1)->places.all[0].ns, 14);
-	cr_expect_eq(states_thread(1)->places.all[1].value, STATES_WAITS_AT);
-	cr_expect_eq(frequent_least(&states_thread(1)->places.all[1]), 4);
-	cr_expect_eq(states_thread(1)->places.all[1].preempted, 0);
-	cr_expect_eq(states_thread(1)->places.all[1].ns, 180);
+	cr_assert_eq(waits.count, 3);
+	cr_expect_eq(sum_of('S', STATES_WAITS_AT, STATES_WAKER)->count, 3);
+	cr_expect_eq(sum_of('S', STATES_WAITS_AT, STATES_WAKER)->off_ns, 60);
+	cr_expect_eq(sum_of('S', STATES_WAITS_AT, STATES_WAKER)->asleep_ns, 30);
+	cr_expect_eq(sum_of('S', STATES_WAITS_AT, STATES_WAKER)->waker_pid, STATES_PID);
+	cr_expect_eq(sum_of('D', STATES_WAITS_AT, THREAD_NO_WAKER)->off_ns, 120, "until the end");
+	cr_expect_eq(sum_of('R', STATES_PREEMPTED_AT, THREAD_NO_WAKER)->count, 10);
+	cr_expect_eq(sum_of('R', STATES_PREEMPTED_AT, THREAD_NO_WAKER)->off_ns, 14);
+	cr_expect_eq(sum_of('R', STATES_PREEMPTED_AT, THREAD_NO_WAKER)->max_ns, 5);
+	waits_release(&waits);
+}
+
+/* Events of CPUs whose clocks differ: the wake of a wait comes behind its arrival; or before it. */
+Test(thread_states, wakers_are_of_the_wait_that_they_ended)
+{
+	states_begin(0);
+	states.take_off = wait_take;
+	states.take_data = &waits;
+	states_arrive(1, 0, 100);
+	states_wait('S', 1, 0, 200);
+	states_arrive(1, 0, 300);
+	states_wake(1, 1, 300 + THREAD_REVERSED_NS);
+	states_wait('S', 1, 0, 20000);
+	states_arrive(1, 0, 20150);
+	states_wake(1, 1, 40000);
+	states_wait('D', 1, 0, 40010);
+	states_arrive(1, 0, 40030);
+	cr_assert_eq(thread_states_finish(&states, 50000), 0);
+	cr_expect_eq(sum_of('S', STATES_WAITS_AT, STATES_WAKER)->off_ns, 100);
+	cr_expect_eq(sum_of('S', STATES_WAITS_AT, STATES_WAKER)->asleep_ns, 100);
+	cr_expect_eq(sum_of('S', STATES_WAITS_AT, THREAD_NO_WAKER)->off_ns, 150);
+	cr_expect_eq(sum_of('D', STATES_WAITS_AT, STATES_WAKER)->off_ns, 20);
+	cr_expect_eq(sum_of('D', STATES_WAITS_AT, STATES_WAKER)->asleep_ns, 0);
+	waits_release(&waits);
+}
+
+Test(thread_states, waits_beyond_the_most_are_one_for_each_state)
+{
+	struct thread_off off = { .thread = 1, .to_ns = 20, .waker_tid = 7 };
+
+	for (off.from_ns = 10; off.place < WAITS_MAX + 50u; off.place++)
+		cr_assert_eq(waits_add(&waits, &off), 0);
+	cr_expect_eq(waits.count, WAITS_MAX + 1u);
+	cr_expect_eq(waits.all[WAITS_MAX].count, 50);
+	cr_expect_eq(waits.all[WAITS_MAX].waker_tid, THREAD_NO_WAKER);
+	waits_release(&waits);
 }
 
 Test(thread_states, a_wake_a_little_after_the_arrival_ends_the_wait)

@@ -214,7 +214,8 @@ static int tracepoints_ask(struct kernel *kernel)
 	if (!has_first_pids() || !switch_tracepoint("sched:sched_switch", &event, &format) ||
 	    !switch_tracepoint("sched:sched_waking", &kernel->wakes_event, &kernel->wakes_format))
 		return 0;
-	event.wants |= SAMPLER_USER_IP;
+	event.wants |= SAMPLER_USER_IP | kernel->switch_wants;
+	event.stack_bytes = kernel->switch_stack_bytes;
 	source = source_add(kernel, &event);
 	source->role = KERNEL_STATES;
 	source->format = format;
@@ -232,7 +233,8 @@ static int switches_ask(struct kernel *kernel, int way)
 						 .type = PERF_TYPE_SOFTWARE,
 						 .config = PERF_COUNT_SW_CONTEXT_SWITCHES },
 				       .period = 1,
-				       .wants = SAMPLER_USER_IP };
+				       .wants = SAMPLER_USER_IP | kernel->switch_wants,
+				       .stack_bytes = kernel->switch_stack_bytes };
 
 	kernel->has_switches = 1;
 	kernel->has_wakes = 0;
@@ -275,6 +277,20 @@ static void group_add(struct kernel *kernel, const struct kernel_request *reques
 	for (unsigned int i = 0; i < request->group_count; i++) {
 		kernel->count_events[kernel->count_count] = request->group[i];
 		kernel->count_groups[kernel->count_count++] = id;
+	}
+}
+
+/* Departures have what any spec of switches asks for. */
+static void switch_wants_find(const struct wm_session *session, struct kernel *kernel)
+{
+	for (size_t i = 0; i < session->specs->count; i++) {
+		const struct kernel_request *request = session->specs->all[i].kernel;
+
+		if (!request || request->kind != KERNEL_SWITCH)
+			continue;
+		kernel->switch_wants |= request->event.wants;
+		if (request->event.stack_bytes)
+			kernel->switch_stack_bytes = request->event.stack_bytes;
 	}
 }
 
@@ -324,7 +340,8 @@ static int event_declare(struct wm_session *session, struct kernel *kernel, uint
 	struct process *process = kernel->process;
 	uint8_t types[16] = { 0 };
 	char text[2048];
-	int err = kernel_event_text(id, request, format, text, sizeof(text), types);
+	int has_callers = (kernel->switch_wants & SAMPLER_CALLERS) != 0;
+	int err = kernel_event_text(id, request, format, has_callers, text, sizeof(text), types);
 
 	if (!err)
 		err = process_declare(session, process, id, types, text);
@@ -399,6 +416,8 @@ static void arrays_free(struct kernel *kernel)
 	free(kernel->count_events);
 	free(kernel->count_groups);
 	free(kernel->count_values);
+	for (size_t i = 0; kernel->departing && i < COUNT_CPUS_MAX; i++)
+		free(kernel->departing[i].callers);
 	free(kernel->departing);
 	known_release(&kernel->known);
 	known_release(&kernel->named);
@@ -462,6 +481,7 @@ static int sampler_start(struct wm_session *session, struct kernel *kernel, int 
 	char words[512] = "";
 
 	kernel->event_count = kernel->count_count = 0;
+	switch_wants_find(session, kernel);
 	if (wants_switches && !switches_ask(kernel, way))
 		return -WM_E_PERF_DENIED;
 	err = requests_ask(session, kernel);

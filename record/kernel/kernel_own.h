@@ -47,6 +47,8 @@ struct departing {
 	pid_t tid;
 	uint64_t place;
 	char state;
+	uint8_t *callers; /* CALLERS_BYTES, as the event has them; NULL: no callers are wanted */
+	size_t callers_bytes;
 };
 
 /* What the events cover; zeroed without any. */
@@ -80,6 +82,8 @@ struct kernel {
 	size_t event_count;
 	uint32_t declared; /* which of enum kernel_event, by bit */
 	int has_switches, has_places, has_wakes;
+	unsigned int switch_wants; /* enum sampler_want, of departures: callers */
+	uint32_t switch_stack_bytes;
 	struct kernel_coverage coverage; /* of what ended before, with changes */
 	struct count_event *count_events;
 	unsigned int *count_groups; /* of each, the id of its spec's event */
@@ -137,10 +141,11 @@ void kernel_write_names(struct kernel *kernel);
 void kernel_write_joined(struct kernel *kernel, pid_t pid);
 
 /*
- * The text (abi/site.h) and types of an event. `request` is NULL for those before KERNEL_SPECS.
- * Returns 0 or -E2BIG.
+ * The text (abi/site.h) and types of an event. `request` is NULL for those before KERNEL_SPECS; of
+ * these, departures may have callers. Returns 0 or -E2BIG.
  */
 int kernel_event_text(uint32_t id, const struct kernel_request *request,
-		      const struct tracepoint *format, char *text, size_t bytes, uint8_t types[16]);
+		      const struct tracepoint *format, int has_callers, char *text, size_t bytes,
+		      uint8_t types[16]);
 
 #endif

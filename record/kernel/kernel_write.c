@@ -20,7 +20,8 @@
 #include <waymark/marker/field.h>
 
 #define CALLERS_MAX 256u
-#define BRANCHES_MAX 32u /* a processor has no more */
+#define CALLERS_BYTES (5 + 8 * CALLERS_MAX) /* of a field: state, count, addresses */
+#define BRANCHES_MAX 32u		    /* a processor has no more */
 
 _Static_assert(CALLSTACK_REGISTERS == PERF_REGISTERS_DWARF, "both are DWARF's");
 
@@ -401,13 +402,33 @@ static char state_letter(uint64_t bits)
 	return 'R';
 }
 
+/* They are the record's until the next one is read: keep them as the event has them. */
+static void note_callers(struct kernel *kernel, struct departing *departing,
+			 const struct sampler_record *record)
+{
+	struct kernel_fields fields = { .count = 0 };
+
+	if (!departing->callers)
+		departing->callers = malloc(CALLERS_BYTES);
+	if (!departing->callers)
+		return;
+	put_callers(kernel, &fields, record);
+	memcpy(departing->callers, fields.bytes, fields.count);
+	departing->callers_bytes = fields.count;
+}
+
 static void note_departing(struct kernel *kernel, const struct kernel_source *source,
 			   const struct sampler_record *record)
 {
 	struct departing *departing = departing_of(kernel, record->cpu);
 	const struct tracepoint_field *state = tracepoint_find(&source->format, "prev_state");
 
-	*departing = (struct departing){ record->tid, record->user_ip, '?' };
+	departing->tid = record->tid;
+	departing->place = record->user_ip;
+	departing->state = '?';
+	departing->callers_bytes = 0;
+	if (kernel->switch_wants & SAMPLER_CALLERS)
+		note_callers(kernel, departing, record);
 	if (source->role == KERNEL_STATES && state)
 		departing->state = state_letter(
 			(uint64_t)tracepoint_number(state, record->raw, record->raw_bytes));
@@ -423,6 +444,10 @@ static void depart(struct kernel *kernel, const struct sampler_record *record)
 	put_u8(&fields, record->is_preempted != 0);
 	put_u8(&fields, (uint8_t)(record->is_preempted ? 'R' : is_known ? departing->state : '?'));
 	put_u64(&fields, is_known ? met(kernel, record, departing->place, 0) : 0);
+	if (kernel->switch_wants & SAMPLER_CALLERS && is_known && departing->callers_bytes)
+		put(&fields, departing->callers, departing->callers_bytes);
+	else if (kernel->switch_wants & SAMPLER_CALLERS)
+		put_run(&fields, NULL, 0);
 	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_DEPART, &fields);
 	departing->tid = 0;
 }
@@ -702,13 +727,15 @@ static void declare_request(struct declaring *to, const struct kernel_request *r
 		declare(to, "branches", WM_TYPE_ADDRESSES);
 }
 
-static void declare_own(struct declaring *to, uint32_t id)
+static void declare_own(struct declaring *to, uint32_t id, int has_callers)
 {
 	switch (id) {
 	case KERNEL_DEPART:
 		declare(to, "is_preempted", WM_TYPE_BOOL);
 		declare(to, "state", WM_TYPE_CHAR);
 		declare(to, "place", WM_TYPE_PTR);
+		if (has_callers)
+			declare(to, "callchain", WM_TYPE_ADDRESSES);
 		break;
 	case KERNEL_WAKE:
 		declare(to, "waker_pid", WM_TYPE_I32);
@@ -766,7 +793,8 @@ static void name_of(uint32_t id, const struct kernel_request *request, char *nam
 }
 
 int kernel_event_text(uint32_t id, const struct kernel_request *request,
-		      const struct tracepoint *format, char *text, size_t bytes, uint8_t types[16])
+		      const struct tracepoint *format, int has_callers, char *text, size_t bytes,
+		      uint8_t types[16])
 {
 	char name[2 * COUNT_NAME_BYTES];
 	struct declaring to = { .text = text, .room = bytes, .types = types };
@@ -779,6 +807,6 @@ int kernel_event_text(uint32_t id, const struct kernel_request *request,
 	if (request)
 		declare_request(&to, request, format);
 	else
-		declare_own(&to, id);
+		declare_own(&to, id, has_callers);
 	return to.used < to.room ? 0 : -E2BIG;
 }

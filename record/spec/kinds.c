@@ -112,7 +112,7 @@ const struct spec_kind spec_kinds[] = {
 	{ "watch", ":SYMBOL[/LEN]@kernel[:w|:rw|:x]", "each write to a variable of the kernel",
 	  .slashes = SPEC_NAME_PATHS, KERNEL(KERNEL_WATCH) },
 	{ "switch", "", "a thread leaves a CPU, comes to one, is woken",
-	  KERNEL(KERNEL_SWITCH) },
+	  OPTIONS(callchain_options), KERNEL(KERNEL_SWITCH) },
 	{ "fault", "", "a page fault, and its address",
 	  OPTIONS(callchain_options), KERNEL(KERNEL_FAULT) },
 	{ "sample", ":NAME", "where the program is, each time that NAME has come so often",

@@ -80,14 +80,14 @@ Test(syntax, option_of_another_kind_is_named)
 	refused("func:f", "/count=cs/", "is an option of marker, and not of func, which has ret");
 	refused("usdt:a:b", "/ret/", "\"ret\" (column 10) is an option of func, and not of usdt");
 	refused("addr:x+1", "/last=64M/", "is an option of trail, and not of addr");
-	refused("net:rx", "/callchain/", "is an option of fault, and not of marker");
+	refused("net:rx", "/callchain/", "is an option of switch, and not of marker");
 	refused("marker:net:rx", "/signal=STOP/", "is an option of watch, and not of marker");
 	refused("trail", "/freq=99/", "is an option of sample, and not of trail");
 	refused("watch:x", "/last=64M/", "is an option of trail, and not of watch");
 	refused("sample:cpu-clock", "/signal=9/", "is an option of watch, and not of sample");
 	refused("fault", "/addr/", "is an option of sample, and not of fault");
-	refused("switch", "/callchain/",
-		"\"callchain\" (column 8) is wrong: switch has no options");
+	refused("switch", "/freq=99/",
+		"\"freq=99\" (column 8) is an option of sample, and not of switch, which has callchain");
 }
 
 Test(syntax, wrong_values_are_refused_with_what_is_allowed)
