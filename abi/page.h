@@ -212,8 +212,8 @@ struct wm_packet {
  *	extended  uint8 31, uint32 id, uint64 ticks
  *
  * A string is a uint8 state and the bytes with their NUL; a run is a uint8 state, a uint32 length
- * and the bytes. Addresses (WM_TYPE_ADDRESSES) are a uint8 state, a uint32 count, and a uint64 for
- * each, without alignment. The length of a CTF sequence counts elements, and so does this count.
+ * and the bytes. An array (WM_TYPE_ARRAY) is a uint8 state, a uint32 count of its elements, and
+ * these, without alignment; so are addresses (WM_TYPE_ADDRESSES). A CTF sequence counts elements.
  */
 #define EVENT_EXTENDED 31u
 #define EVENT_COMPACT_BYTES 4u
@@ -225,7 +225,7 @@ struct wm_packet {
  * string.
  */
 enum field_state { FIELD_WHOLE = 0, FIELD_NULL = 1, FIELD_CUT = 2, FIELD_UNREADABLE = 3 };
-#define FIELD_BYTES_MAX 4096u /* a string without its NUL, or a run; what is past it is cut */
+#define FIELD_BYTES_MAX 4096u /* WM_RUN_BYTES_MAX: a string without its NUL, a run, an array */
 
 _Static_assert(sizeof(struct wm_packet) == PAGE_HEAD_BYTES, "the packet's header is packed");
 _Static_assert(sizeof(struct wm_slot) == 128, "two cache lines");

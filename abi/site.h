@@ -33,12 +33,13 @@
  *
  * The callee keeps every register but the flags. Fields in the payload are packed without gaps:
  * integers and floats as themselves, bool and char one byte, a pointer 8, a string its 8-byte
- * pointer, a byte run {pointer, uint64 length}.
+ * pointer, a byte run {pointer, uint64 length}, an array {pointer, uint64 count of its elements}.
  */
 #ifndef ABI_SITE_H
 #define ABI_SITE_H
 
 #include <stdint.h>
+#include <waymark/marker/field.h>
 
 #define SITE_DORMANT 0x3d
 #define SITE_ARMED 0xe9
@@ -61,7 +62,7 @@ struct wm_site {
 	int32_t cold;	   /* to where it jumps while armed; 0 likewise */
 	int32_t record;	   /* to its struct wm_record */
 	int32_t text;	   /* to its text, below */
-	uint8_t types[16]; /* WM_TYPE_*, 0 past the last field */
+	uint8_t types[16]; /* WM_TYPE_*, 0 past the last field; of an array also WM_TYPE_ARRAY */
 };
 
 /*
@@ -77,6 +78,19 @@ struct wm_site {
  *	LINE
  *	FIELDS       the arguments as written, divided by commas outside (), "" and ''
  */
+
+/* Bytes of a number or a pointer, of an array's element. 0: the type has no fixed size, or none. */
+static inline uint8_t site_type_bytes(uint8_t type)
+{
+	static const uint8_t bytes[WM_TYPE_MASK + 1] = {
+		[WM_TYPE_I8] = 1,   [WM_TYPE_U8] = 1,  [WM_TYPE_I16] = 2, [WM_TYPE_U16] = 2,
+		[WM_TYPE_I32] = 4,  [WM_TYPE_U32] = 4, [WM_TYPE_I64] = 8, [WM_TYPE_U64] = 8,
+		[WM_TYPE_BOOL] = 1, [WM_TYPE_F32] = 4, [WM_TYPE_F64] = 8, [WM_TYPE_PTR] = 8,
+		[WM_TYPE_CHAR] = 1,
+	};
+
+	return bytes[type & WM_TYPE_MASK];
+}
 
 struct wm_record {
 	uint64_t enter;	     /* the agent's stub; set before any site is armed, never changed */

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -78,6 +79,18 @@ static bool macro_first(struct span argument, const char *macro, struct span *fi
 	first->end = argument_end(at + 1, argument.end - 1);
 	*first = span_trim(*first);
 	return true;
+}
+
+/* Where the argument is in a macro that says what to do with a value: the value, in *first. */
+static bool macro_unwrap(struct span argument, struct span *first)
+{
+	static const char *const macros[] = { "WM_BYTES", "WM_ARRAY", "WM_HEX", "WM_NET",
+					      "WM_ENUM" };
+
+	for (size_t i = 0; i < sizeof(macros) / sizeof(macros[0]); i++)
+		if (macro_first(argument, macros[i], first))
+			return true;
+	return false;
 }
 
 static bool is_identifier(struct span span)
@@ -173,8 +186,9 @@ int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_B
 			const char *stop = argument_end(at, end);
 			struct span argument = span_trim((struct span){ at, stop }), first;
 
-			if (macro_first(argument, "WM_FIELD", &first) ||
-			    macro_first(argument, "WM_BYTES", &first))
+			while (macro_unwrap(argument, &first))
+				argument = first;
+			if (macro_first(argument, "WM_FIELD", &first))
 				argument = first;
 			if (found < count)
 				name_clean(names[found], argument);
@@ -190,4 +204,113 @@ int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_B
 		name_finish(names, i);
 	}
 	return found;
+}
+
+/* An argument by its number, without the WM_FIELD around it; empty past the last. */
+static struct span argument_find(const char *fields_text, int number)
+{
+	const char *end = fields_text + strlen(fields_text), *at = fields_text, *comma;
+	struct span argument, name;
+
+	for (; number; number--, at = comma + 1) {
+		comma = argument_end(at, end);
+		if (comma == end)
+			return (struct span){ end, end };
+	}
+	argument = span_trim((struct span){ at, argument_end(at, end) });
+	if (macro_first(argument, "WM_FIELD", &name)) {
+		at = argument_end(name.end, argument.end - 1);
+		if (at < argument.end - 1)
+			argument = span_trim((struct span){ at + 1, argument.end - 1 });
+	}
+	return argument;
+}
+
+/* The macro among those around a value: what is in its brackets after its first argument. */
+static bool macro_find(struct span argument, const char *macro, struct span *rest)
+{
+	struct span first;
+
+	for (;;) {
+		if (macro_first(argument, macro, &first)) {
+			rest->end = argument.end - 1;
+			rest->start = argument_end(first.start, rest->end);
+			return true;
+		}
+		if (!macro_unwrap(argument, &first))
+			return false;
+		argument = first;
+	}
+}
+
+int fieldname_is_hex(const char *fields_text, int argument)
+{
+	struct span rest;
+
+	return strstr(fields_text, "WM_HEX") &&
+	       macro_find(argument_find(fields_text, argument), "WM_HEX", &rest);
+}
+
+/* A number of C, which may have a sign and a suffix; false for anything else. */
+static bool number_read(struct span span, uint64_t *value)
+{
+	bool is_negative = span.start < span.end && *span.start == '-';
+	const char *at = span.start + is_negative, *end = span.end;
+	unsigned int base = 10;
+
+	while (end > at && memchr("uUlL", end[-1], 4))
+		end--;
+	if (end - at > 2 && at[0] == '0' && (at[1] | 0x20) == 'x') {
+		base = 16;
+		at += 2;
+	} else if (end - at > 1 && *at == '0') {
+		base = 8;
+	}
+	if (at == end)
+		return false;
+	for (*value = 0; at < end; at++) {
+		char c = *at | 0x20;
+		unsigned int digit = is_digit(*at)	    ? (unsigned int)(*at - '0')
+				     : c >= 'a' && c <= 'f' ? (unsigned int)(c - 'a') + 10
+							    : 16;
+
+		if (digit >= base || *value > (UINT64_MAX - digit) / base)
+			return false;
+		*value = *value * base + digit;
+	}
+	*value = is_negative ? 0 - *value : *value;
+	return true;
+}
+
+void fieldname_labels(const char *fields_text, int argument,
+		      void (*label)(uint64_t value, const char *name, void *data), void *data)
+{
+	struct span rest;
+	uint64_t value = 0;
+	bool is_known = true;
+
+	if (!strstr(fields_text, "WM_ENUM") ||
+	    !macro_find(argument_find(fields_text, argument), "WM_ENUM", &rest))
+		return;
+	for (const char *at = rest.start; at < rest.end; value++) {
+		const char *stop = argument_end(at + 1, rest.end); /* `at` is at a comma */
+		const char *equals = memchr(at, '=', (size_t)(stop - at));
+		struct span name = span_trim((struct span){ at + 1, equals ? equals : stop });
+		char text[FIELDNAME_BYTES];
+		size_t bytes;
+
+		if (equals)
+			is_known = number_read(span_trim((struct span){ equals + 1, stop }),
+					       &value);
+		for (const char *colon = name.start; colon < name.end; colon++)
+			if (*colon == ':')
+				name.start = colon + 1; /* an enumerator of C++ with its scope */
+		bytes = (size_t)(name.end - name.start);
+		if (is_known && bytes && bytes < sizeof(text)) {
+			memcpy(text, name.start, bytes);
+			text[bytes] = '\0';
+			label(value, text, data);
+		}
+		at = stop;
+	}
 }

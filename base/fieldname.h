@@ -3,7 +3,7 @@
  * The names of a marker's fields, made from its arguments' text (abi/site.h, FIELDS).
  *
  *	WM_FIELD(name, expr)      name
- *	WM_BYTES(p->buf, n)       p_buf: as its pointer is called
+ *	WM_BYTES(p->buf, n)       p_buf: its pointer; so with WM_ARRAY, _HEX, _NET, _ENUM
  *	len                       len
  *	p->n, (x + 1), "text"     p_n, x_1, text: other characters become one '_', none at the ends
  *
@@ -13,6 +13,8 @@
 #ifndef BASE_FIELDNAME_H
 #define BASE_FIELDNAME_H
 
+#include <stdint.h>
+
 #define FIELDNAME_BYTES 64
 
 /*
@@ -21,5 +23,15 @@
  * Returns the number of arguments that the text has. Any thread; no allocation.
  */
 int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_BYTES]);
+
+/* Whether an argument, counted from 0, is written with WM_HEX. */
+int fieldname_is_hex(const char *fields_text, int argument);
+
+/*
+ * Call `label` for each name of an argument's values: those of WM_ENUM(expr, A, B = 4, C), which are written as
+ * an enumeration's are. A value that is no number has no name; nor has one that counts on from it.
+ */
+void fieldname_labels(const char *fields_text, int argument,
+		      void (*label)(uint64_t value, const char *name, void *data), void *data);
 
 #endif

@@ -192,9 +192,10 @@ static ROW_TABLE(site_table, "site", "A site of a marker.", site_columns);
 /* Add "name type"; an unknown WM_TYPE_* is "?". */
 static void field_add(struct text *fields, const char *name, uint8_t type)
 {
-	const char *word = catalog_type(type);
+	const char *word = catalog_type(type & WM_TYPE_MASK);
 
-	text_format(fields, "%s%s %s", fields->bytes ? ", " : "", name, word ? word : "?");
+	text_format(fields, "%s%s %s%s", fields->bytes ? ", " : "", name, word ? word : "?",
+		    type & WM_TYPE_ARRAY ? "[]" : "");
 }
 
 static void put_marker(struct rows *rows, const struct catalog_marker *marker)

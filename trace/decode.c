@@ -48,7 +48,7 @@ static void field_fixed(struct wm_event_field *field, const uint8_t *at)
 	int bytes = schema_type_bytes((uint8_t)field->type);
 
 	memcpy(&word, at, (size_t)bytes);
-	switch (field->type) {
+	switch (field->type & WM_TYPE_MASK) {
 	case WM_TYPE_I8:
 	case WM_TYPE_CHAR:
 		field->value.i = (int8_t)word;

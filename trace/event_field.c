@@ -11,7 +11,7 @@ enum form { FORM_OTHER, FORM_SIGNED, FORM_UNSIGNED, FORM_FLOAT };
 
 static enum form form_of(const struct wm_event_field *field)
 {
-	switch (field->type) {
+	switch (field->type & ~WM_TYPE_HEX) {
 	case WM_TYPE_I8:
 	case WM_TYPE_I16:
 	case WM_TYPE_I32:

@@ -28,9 +28,15 @@ static const char *const clock_words[TRACE_CLOCKS] = {
 	[CLOCK_OF_FACTS] = "CLOCK_REALTIME",
 };
 
-/* The name of a type; of a run, of its elements. */
+/* The name of a type; of a run or an array, of its elements. */
 static const char *type_name(uint8_t type)
 {
+	static const char *const hex[] = {
+		[WM_TYPE_I8] = "wm_hex_i8",   [WM_TYPE_U8] = "wm_hex_u8",
+		[WM_TYPE_I16] = "wm_hex_i16", [WM_TYPE_U16] = "wm_hex_u16",
+		[WM_TYPE_I32] = "wm_hex_i32", [WM_TYPE_U32] = "wm_hex_u32",
+		[WM_TYPE_I64] = "wm_hex_i64", [WM_TYPE_U64] = "wm_hex_u64",
+	};
 	static const char *const names[] = {
 		[WM_TYPE_I8] = "wm_i8",	    [WM_TYPE_U8] = "wm_u8",
 		[WM_TYPE_I16] = "wm_i16",   [WM_TYPE_U16] = "wm_u16",
@@ -42,6 +48,11 @@ static const char *type_name(uint8_t type)
 		[WM_TYPE_CHAR] = "wm_char", [WM_TYPE_ADDRESSES] = "wm_address",
 	};
 
+	if (type == (WM_TYPE_CHAR | WM_TYPE_ARRAY))
+		return "wm_text";
+	if (type & WM_TYPE_HEX) /* of integers alone: schema_type_bytes() */
+		return hex[type & WM_TYPE_MASK];
+	type &= WM_TYPE_MASK;
 	return type < sizeof(names) / sizeof(*names) && names[type] ? names[type] : "";
 }
 
@@ -86,6 +97,10 @@ static void typealiases(struct text *text)
 		typealias(text, name, bits, 8, "signed = true; ");
 		snprintf(name, sizeof(name), "wm_u%u", bits);
 		typealias(text, name, bits, 8, "signed = false; ");
+		snprintf(name, sizeof(name), "wm_hex_i%u", bits);
+		typealias(text, name, bits, 8, "signed = true; base = 16; ");
+		snprintf(name, sizeof(name), "wm_hex_u%u", bits);
+		typealias(text, name, bits, 8, "signed = false; base = 16; ");
 	}
 	typealias(text, "wm_byte", 8, 8, "signed = false; base = 16; ");
 	typealias(text, "wm_char", 8, 8, "signed = true; ");

@@ -10,6 +10,11 @@
 
 #define DENSE_MAX 65536u /* agents number events from 0 up; a table may be this long */
 
+static int is_integer(uint8_t type)
+{
+	return type >= WM_TYPE_I8 && type <= WM_TYPE_U64;
+}
+
 int schema_type_bytes(uint8_t type)
 {
 	static const int8_t bytes[] = {
@@ -21,7 +26,12 @@ int schema_type_bytes(uint8_t type)
 		[WM_TYPE_ADDRESSES] = -1,
 	};
 
-	return type < sizeof(bytes) ? bytes[type] : 0;
+	if (type < sizeof(bytes))
+		return bytes[type];
+	if (type & (uint8_t) ~(WM_TYPE_MASK | WM_TYPE_HEX | WM_TYPE_ARRAY) ||
+	    (type & WM_TYPE_HEX && !is_integer(type & WM_TYPE_MASK)))
+		return 0;
+	return type & WM_TYPE_ARRAY ? (site_type_bytes(type) ? -1 : 0) : site_type_bytes(type);
 }
 
 static void class_clear(struct trace_class *class)
@@ -238,14 +248,32 @@ static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[
 	}
 	if (class->count)
 		fieldname_list(fields, class->count, class->fields);
+	for (unsigned int i = 0; i < class->count; i++)
+		if (is_integer(types[i] & (uint8_t)~WM_TYPE_ARRAY) &&
+		    fieldname_is_hex(fields, (int)i))
+			class->types[i] |= WM_TYPE_HEX;
 	return 0;
+}
+
+static void label_add(uint64_t value, const char *name, void *draft)
+{
+	enumeration_draft_add(draft, value, name);
+}
+
+void schema_labels(const char *text, unsigned int field, struct enumeration_draft *draft)
+{
+	size_t bytes;
+
+	for (int i = 0; i < 5; i++)
+		part(&text, 0, &bytes);
+	fieldname_labels(text, (int)field, label_add, draft);
 }
 
 /* Names of another type than the field's are ignored. 0 or -ENOMEM. */
 static int names_take(struct trace_class *class, const struct enumeration *const *names)
 {
 	for (unsigned int i = 0; i < class->count; i++) {
-		if (!names[i] || names[i]->type != class->types[i])
+		if (!names[i] || names[i]->type != (class->types[i] & (uint8_t)~WM_TYPE_HEX))
 			continue;
 		if (!class->names)
 			class->names = calloc(class->count, sizeof(*class->names));

@@ -5,6 +5,7 @@
 #ifndef TRACE_SCHEMA_H
 #define TRACE_SCHEMA_H
 
+#include "abi/site.h"
 #include "base/enumeration.h"
 #include "base/text_buffer.h"
 #include "trace/decode.h"
@@ -67,6 +68,9 @@ static inline uint32_t schema_number(const struct trace_schema *schema,
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
 		    const char *text, const struct enumeration *const *names);
 
+/* Add the names that a site's text has for a field's values (WM_ENUM); `draft` has its type. */
+void schema_labels(const char *text, unsigned int field, struct enumeration_draft *draft);
+
 /* Append the text from which schema_put_text() makes the same class. */
 void schema_text(const struct trace_class *class, struct text *text);
 
@@ -83,12 +87,14 @@ static inline struct trace_class *schema_find(const struct trace_schema *schema,
 	return schema_find_sparse(schema, id);
 }
 
-/* Bytes of a type in an event: 0 for no type, -1 for strings and runs. */
+/* Bytes of a type in an event: 0 for no type, -1 for strings, runs and arrays. */
 int schema_type_bytes(uint8_t type);
 
-/* Bytes of an element of a run, which has its state and count before them. 0: no run. */
+/* Bytes of an element of a run or an array, with its state and count before them. 0: neither. */
 static inline unsigned int schema_element_bytes(uint8_t type)
 {
+	if (type & WM_TYPE_ARRAY)
+		return site_type_bytes(type);
 	return type == WM_TYPE_BYTES ? 1 : type == WM_TYPE_ADDRESSES ? 8 : 0;
 }
 

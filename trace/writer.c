@@ -633,6 +633,22 @@ static const struct enumeration *enum_declare(struct trace_writer *writer,
 	return kept;
 }
 
+/* The names that the field has in its site's text. NULL: none. */
+static const struct enumeration *enum_labelled(struct trace_writer *writer, uint8_t type,
+					       const char *text, unsigned int field)
+{
+	struct enumeration_draft draft = { .type = type };
+	struct enumeration_pool pool = { 0 };
+	const struct enumeration *kept = NULL;
+
+	schema_labels(text, field, &draft);
+	if (draft.count)
+		kept = enum_declare(writer, enumeration_pool_make(&pool, &draft));
+	enumeration_draft_release(&draft);
+	enumeration_pool_release(&pool);
+	return kept;
+}
+
 /* Declare a class that the process's schema has. */
 static void class_declare(struct trace_writer *writer, int process, uint32_t id)
 {
@@ -655,7 +671,8 @@ int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
 	if (!of)
 		return -EINVAL;
 	for (unsigned int i = 0; i < SCHEMA_FIELDS_MAX; i++)
-		kept[i] = enum_declare(writer, names[i]);
+		kept[i] = names[i] ? enum_declare(writer, names[i])
+				   : enum_labelled(writer, types[i], text, i);
 	err = schema_put_text(of->schema, id, types, text, kept);
 	if (err <= 0)
 		return err;

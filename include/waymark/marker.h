@@ -12,16 +12,27 @@
  * This header links nothing and starts nothing. A marker is named SUBSYSTEM:EVENT; both are plain
  * identifiers, taken as written even where a macro has the same name. Each takes up to 16 fields:
  * signed and unsigned integers of 8 to 64 bits, bool, float, double (long double is narrowed to
- * it), enumerations, pointers, strings (char *; NULL is recorded as NULL; past 4 KiB they are cut
- * and flagged), and byte runs. A field is called what its argument's text says (a byte run is
- * called what its pointer is), or as WM_FIELD names it.
+ * it), enumerations, pointers, strings (char *; NULL is recorded as NULL), and
+ *
+ *	WM_BYTES(p, n)            n bytes
+ *	WM_ARRAY(p, n)            n numbers, of the type that p points to
+ *	WM_HEX(x)                 an integer, or a WM_ARRAY of integers, shown in base 16
+ *	WM_NET(x)                 an integer that is in network byte order
+ *	WM_ENUM(x, A, B = 4, C)   an integer or an enumeration with the names of its values
+ *	WM_FIELD(name, x)         a field with that name
+ *
+ * In C++ also strings, string views, vectors and arrays of numbers, and atomics, as they are, and
+ * durations and time points, as nanoseconds. Strings and runs are cut past WM_RUN_BYTES_MAX, and
+ * flagged. A field is called what its argument's text says (what such a macro wraps, the same), or
+ * as WM_FIELD names it. What can't be a field, an array without WM_ARRAY for one, is an error in
+ * words.
  *
  * Arguments are evaluated once, and only while the marker is armed, except that WAYMARK_SDT always
  * evaluates them. A string or byte run must be readable for as long as the statement runs.
  * Any thread and any signal handler may pass a marker, in inlined and in recursive code.
  *
- * C from C89 with GNU extensions on, C++ from C++17. In a constexpr function: from C++20, behind
- * if (!__builtin_is_constant_evaluated()); in C++17, in another function that is called so.
+ * C from C89 with GNU extensions on, C++ from C++11. In a constexpr function: from C++20, behind
+ * if (!__builtin_is_constant_evaluated()); before, in another function that is called so.
  * WAYMARK_SDT needs AT&T syntax (not -masm=intel). gcc -mcmodel=large is refused.
  *
  * -DWAYMARK_DISABLE   every macro expands to nothing; arguments are type-checked, never evaluated.
@@ -38,8 +49,8 @@
 /* GNU extensions are used throughout: asm goto, local labels, one-argument variadics. */
 #pragma GCC system_header
 
-#if defined(__cplusplus) && __cplusplus < 201703L
-#error "waymark: marker.h needs C++17 or later: -std=c++17"
+#if defined(__cplusplus) && __cplusplus < 201103L
+#error "waymark: marker.h needs C++11 or later: -std=c++11"
 #endif
 
 #include <waymark/marker/field.h>
@@ -56,7 +67,11 @@
 #define WAYMARK_IF(subsys, event) if (0)
 #define WAYMARK_BEGIN(subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
 #define WAYMARK_END(subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
-#define WAYMARK_SCOPE(subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
+#define WAYMARK_SCOPE(subsys, event, ...)                                                          \
+	int WM__GLUE(wm__scope_, __COUNTER__) __attribute__((unused)) = __extension__({            \
+		WM__CHECK(_, ##__VA_ARGS__);                                                       \
+		0;                                                                                 \
+	})
 #define WAYMARK_SDT(subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
 
 #else
@@ -64,7 +79,8 @@
 #include <waymark/marker/sdt.h>
 
 /* Record an event with the given fields. A statement. */
-#define WAYMARK(subsys, event, ...) WM__MARK("m", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+#define WAYMARK(subsys, event, ...)                                                                \
+	WM__MARK("m", "", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
 
 /*
  * Run the block that follows while armed; each pass is also recorded, as an event without fields.
@@ -74,9 +90,9 @@
 
 /* A span, within one thread: from BEGIN to the END of the same name. Spans nest. */
 #define WAYMARK_BEGIN(subsys, event, ...)                                                          \
-	WM__MARK("b", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+	WM__MARK("b", "", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
 #define WAYMARK_END(subsys, event, ...)                                                            \
-	WM__MARK("e", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+	WM__MARK("e", "", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
 
 /*
  * A span from here to the end of the enclosing block, however it is left (return, break, goto, a
@@ -84,7 +100,8 @@
  * A declaration: it can't be the sole body of an if or a loop. The end has no fields, and is
  * recorded only if the beginning was.
  */
-#define WAYMARK_SCOPE(subsys, event, ...) WM__SCOPE(#subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+#define WAYMARK_SCOPE(subsys, event, ...)                                                          \
+	WM__SCOPE("", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
 
 /*
  * As WAYMARK, and a standard .note.stapsdt beside it, so that perf, bpftrace, gdb and SystemTap

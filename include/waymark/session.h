@@ -140,8 +140,8 @@ struct wm_event {
 
 struct wm_event_field {
 	const char *name;
-	int type;  /* WM_TYPE_*, waymark/marker/field.h */
-	int state; /* 0 whole, 1 a NULL string, 2 cut at 4 KiB, 3 a string that could not be read */
+	int type;  /* WM_TYPE_*, waymark/marker/field.h; maybe with WM_TYPE_ARRAY, WM_TYPE_HEX */
+	int state; /* 0 whole, 1 NULL, 2 cut at 4 KiB, 3 a string that could not be read */
 	union {
 		int64_t i;  /* signed integers, char */
 		uint64_t u; /* unsigned integers, bool, pointers */
@@ -149,8 +149,8 @@ struct wm_event_field {
 		struct {
 			const char *start;
 			size_t bytes;
-		} run; /* strings (NUL-terminated, not counted), byte runs; addresses: uint64_t,
-			  not aligned */
+		} run; /* strings (NUL-terminated, not counted), byte runs; of arrays and addresses
+			  the elements, not aligned */
 	} value;
 };
 

@@ -149,18 +149,22 @@ static inline __attribute__((always_inline)) int64_t put_short_string(unsigned c
 }
 
 static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
-put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from, uint64_t bytes,
-	uint32_t cap)
+put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from, uint64_t count,
+	uint32_t cap, uint32_t shift)
 {
-	*to = bytes > cap ? FIELD_CUT : FIELD_WHOLE;
+	uint64_t bytes;
+
+	cap >>= shift;
+	*to = count > cap ? FIELD_CUT : FIELD_WHOLE;
 	if (!from) {
 		*to = FIELD_NULL;
-		bytes = 0;
+		count = 0;
 	}
-	if (bytes > cap)
-		bytes = cap;
-	put32(to + 1, (uint32_t)bytes);
+	if (count > cap)
+		count = cap;
+	put32(to + 1, (uint32_t)count);
 	to += 5;
+	bytes = count << shift;
 	if (to > limit || (uint64_t)(limit - to) < bytes)
 		return NULL;
 	for (uint64_t i = 0; i < bytes; i++)
@@ -249,7 +253,7 @@ put_fields(unsigned char *to, const unsigned char *limit, const struct plan *pla
 						: put_string(to, limit, string, cap);
 		} else
 			to = put_run(to, limit, (const unsigned char *)(uintptr_t)word_at(from),
-				     word_at(from + 8), cap);
+				     word_at(from + 8), cap, step->shift);
 		if (unlikely(!to))
 			return NULL;
 		from += field_payload_bytes[type];
@@ -262,10 +266,10 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 	uint64_t bytes = 0;
 
 	for (unsigned int i = 0; i < plan->field_count; i++) {
-		unsigned int type = plan->types[i] & FIELD_TYPE_MASK;
+		uint8_t type = plan->types[i];
 		uint64_t word = word_at(from);
 
-		bytes += field_payload_bytes[type];
+		bytes += field_bytes(type);
 		if (plan->is_careful && type == WM_TYPE_STR) {
 			bytes += FIELD_BYTES_MAX; /* measured by none but the copy itself */
 		} else if (type == WM_TYPE_STR && word) {
@@ -273,12 +277,13 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 
 			for (unsigned int n = 0; n < FIELD_BYTES_MAX && *at; n++, at++)
 				bytes++;
-		} else if (type == WM_TYPE_BYTES) {
-			uint64_t run = word_at(from + 8);
+		} else if (field_is_run(type)) {
+			uint64_t most = FIELD_BYTES_MAX >> field_shift(type);
+			uint64_t count = word_at(from + 8);
 
-			bytes += run < FIELD_BYTES_MAX ? run : FIELD_BYTES_MAX;
+			bytes += (count < most ? count : most) << field_shift(type);
 		}
-		from += field_payload_bytes[type];
+		from += field_bytes(type);
 	}
 	return bytes;
 }

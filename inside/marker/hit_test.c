@@ -23,6 +23,8 @@ enum {
 	MANY = 5,
 	EMPTY = 6,
 	LAST = 7,
+	ARRAYS = 8,
+	ROWS = 9,
 	SIGNAL = 40,
 	LAST_FAR = 41
 };
@@ -38,6 +40,15 @@ static uint64_t run_width(const unsigned char *fields)
 
 	memcpy(&bytes, fields + 1, sizeof bytes);
 	return 5 + bytes;
+}
+
+static uint64_t array_width(const unsigned char *fields)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int shift = 1; shift < 4; shift++)
+		bytes += 5 + ((run_width(fields + bytes) - 5) << shift);
+	return bytes + run_width(fields + bytes) + 4;
 }
 
 static uint64_t width(uint32_t id, const unsigned char *fields)
@@ -57,6 +68,12 @@ static uint64_t width(uint32_t id, const unsigned char *fields)
 		return 4 + text_width(fields + 4);
 	case RUN:
 		return run_width(fields);
+	case ARRAYS:
+		return array_width(fields);
+	case ROWS:
+		for (int i = 0; i < 16; i++)
+			bytes += 5 + (run_width(fields + bytes) - 5) * 8;
+		return bytes;
 	case MANY:
 		for (int i = 0; i < 16; i++)
 			bytes += text_width(fields + bytes);
@@ -232,6 +249,57 @@ Test(hit, a_byte_run_keeps_its_length_and_a_null_one_its_state)
 	fixture_read(0, width, last_event, &event);
 	cr_assert_eq(event.fields[0], FIELD_NULL);
 	cr_assert_eq(run_width(event.fields), 5);
+}
+
+Test(hit, arrays_count_elements_and_are_cut_at_whole_ones)
+{
+	struct fixture_event event = { 0 };
+	static uint16_t small[3000];
+	static float middle[3000];
+	static uint64_t large[3000];
+	const unsigned char *at;
+
+	for (unsigned int i = 0; i < 3000; i++)
+		large[i] = small[i] = (uint16_t)i;
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:arrays", ARRAYS, 1);
+	for (size_t length = 0; length <= 3000; length += 100) {
+		size_t kept[] = { length > 2048 ? 2048 : length, length > 1024 ? 1024 : length,
+				  length > 512 ? 512 : length };
+
+		WAYMARK(hit, arrays, WM_ARRAY(small, length), WM_ARRAY(middle, length),
+			WM_ARRAY(large, length), WM_ARRAY("chars", 5), (int)length);
+		cr_assert_geq(fixture_read(0, width, last_event, &event), 1);
+		at = event.fields;
+		for (unsigned int i = 0; i < 3; at += 5 + (kept[i] << (i + 1)), i++) {
+			cr_assert_eq(run_width(at) - 5, kept[i]);
+			cr_assert_eq(*at, kept[i] < length ? FIELD_CUT : FIELD_WHOLE);
+		}
+		cr_assert_eq(memcmp(event.fields + 5, small, kept[0] * 2), 0);
+		cr_assert_eq(memcmp(at - kept[2] * 8, large, kept[2] * 8), 0);
+		cr_assert_eq(memcmp(at, "\0\5\0\0\0chars", 10), 0);
+		cr_assert_eq(memcmp(at + 10, &(int){ (int)length }, 4), 0);
+	}
+	WAYMARK(hit, arrays, WM_ARRAY((uint16_t *)NULL, 7), WM_ARRAY(middle, 0),
+		WM_ARRAY(large, UINT64_MAX / 4), WM_ARRAY("chars", 1), 0);
+	cr_assert_geq(fixture_read(0, width, last_event, &event), 1);
+	cr_assert_eq(memcmp(event.fields, "\1\0\0\0\0\0\0\0\0\0\2\0\2\0\0", 15), 0);
+}
+
+Test(hit, sixteen_long_arrays_are_cut_until_they_fit_a_page)
+{
+	static uint64_t n[600];
+	struct fixture_event event = { 0 };
+
+	fixture_make(1 << 20, STORE_DISCARD);
+	fixture_arm("hit:rows", ROWS, 1);
+#define ROW WM_ARRAY(n, 600)
+	WAYMARK(hit, rows, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW, ROW,
+		ROW, ROW);
+	cr_assert_eq(fixture_read(0, width, last_event, &event), 1);
+	cr_assert_eq(fixture_discarded(0), 0);
+	cr_assert_eq(event.fields[0], FIELD_CUT);
+	cr_assert_eq(run_width(event.fields), 5 + 993 / 8);
 }
 
 Test(hit, ids_past_30_and_long_gaps_take_the_extended_header)

@@ -135,7 +135,11 @@ static int check_types(const uint8_t *types)
 	int ended = 0;
 
 	for (unsigned int i = 0; i < WM_FIELDS_MAX; i++) {
-		if (types[i] > WM_TYPE_CHAR || (ended && types[i]))
+		uint8_t type = types[i] & (uint8_t)~WM_TYPE_ARRAY;
+
+		/* strings and byte runs are no elements */
+		if (type > WM_TYPE_CHAR || (ended && types[i]) ||
+		    (type != types[i] && !site_type_bytes(type)))
 			return -WM_E_MODULE_DAMAGED;
 		ended |= !types[i];
 	}

@@ -251,6 +251,16 @@ Test(module, a_site_that_points_outside_is_refused)
 	image->sites[1] = good;
 	image->sites[1].types[0] = 31;
 	expect_refused("a type that there isn't");
+	for (int flags = 0x20; flags < 0x80; flags += 0x20) {
+		image->sites[1].types[0] = (uint8_t)(WM_TYPE_I32 | flags);
+		expect_refused("flags that sites don't have");
+	}
+	image->sites[1].types[0] = WM_TYPE_ARRAY;
+	expect_refused("an array of nothing");
+	image->sites[1].types[0] = WM_TYPE_ARRAY | WM_TYPE_STR;
+	expect_refused("an array of strings");
+	image->sites[1].types[0] = WM_TYPE_ARRAY | WM_TYPE_BYTES;
+	expect_refused("an array of byte runs");
 	image->sites[1] = good;
 	image->sites[1].site = 0;
 	expect_refused("no site, though it is no end of a scope");

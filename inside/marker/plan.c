@@ -16,16 +16,17 @@ static void make_steps(struct plan *plan)
 	plan->field_count = 0;
 	*step = (struct plan_step){ 0 };
 	for (unsigned int i = 0; i < sizeof plan->types && plan->types[i]; i++) {
-		unsigned int type = plan->types[i] & FIELD_TYPE_MASK;
+		uint8_t type = plan->types[i];
 
 		plan->field_count++;
-		plan->payload_bytes = (uint16_t)(plan->payload_bytes + field_payload_bytes[type]);
-		if (type == WM_TYPE_STR || type == WM_TYPE_BYTES) {
+		plan->payload_bytes = (uint16_t)(plan->payload_bytes + field_bytes(type));
+		if (type == WM_TYPE_STR || field_is_run(type)) {
 			plan->has_refs = 1;
-			step->ref = (uint8_t)type;
+			step->ref = type == WM_TYPE_STR ? WM_TYPE_STR : WM_TYPE_BYTES;
+			step->shift = field_shift(type);
 			*++step = (struct plan_step){ 0 };
 		} else {
-			step->bytes = (uint8_t)(step->bytes + field_payload_bytes[type]);
+			step->bytes = (uint8_t)(step->bytes + field_bytes(type));
 		}
 	}
 	plan->payload_words = (uint16_t)((plan->payload_bytes + 7) / 8);
@@ -36,15 +37,13 @@ enum plan_shape plan_shape(const uint8_t types[16])
 	unsigned int side = 0, strings = 0;
 
 	for (unsigned int i = 0; i < 16 && types[i]; i++) {
-		unsigned int type = types[i] & FIELD_TYPE_MASK;
-
-		if (type == WM_TYPE_BYTES)
+		if (field_is_run(types[i]))
 			return PLAN_REFS;
-		if (type == WM_TYPE_STR) {
+		if (types[i] == WM_TYPE_STR) {
 			strings++;
 			side = 0;
 		} else {
-			side += field_payload_bytes[type];
+			side += field_bytes(types[i]);
 		}
 		/* up to the first string any number of bytes is fixed shape, so far */
 		if (strings && side > TEXT_SIDE_BYTES)
@@ -53,7 +52,7 @@ enum plan_shape plan_shape(const uint8_t types[16])
 	if (!strings)
 		return PLAN_FIXED;
 	for (unsigned int i = side = 0; i < 16 && types[i] != WM_TYPE_STR; i++)
-		side += field_payload_bytes[types[i] & FIELD_TYPE_MASK];
+		side += field_bytes(types[i]);
 	return strings == 1 && side <= TEXT_SIDE_BYTES ? PLAN_TEXT : PLAN_REFS;
 }
 

@@ -8,6 +8,7 @@
 #define INSIDE_MARKER_PLAN_H
 
 #include "abi/predicate.h"
+#include "abi/site.h"
 #include "abi/watch.h"
 #include "inside/runtime/sessions.h"
 
@@ -16,7 +17,7 @@
 
 /* ---- field types, as sites hand them over (abi/site.h) ---- */
 
-#define FIELD_TYPE_MASK 31
+#define FIELD_TYPE_MASK WM_TYPE_MASK
 
 /* Bytes that a field takes in the payload; 0 for a type that there isn't. */
 static const unsigned char field_payload_bytes[FIELD_TYPE_MASK + 1] = {
@@ -25,6 +26,25 @@ static const unsigned char field_payload_bytes[FIELD_TYPE_MASK + 1] = {
 	[WM_TYPE_BOOL] = 1, [WM_TYPE_F32] = 4,	  [WM_TYPE_F64] = 8,  [WM_TYPE_PTR] = 8,
 	[WM_TYPE_STR] = 8,  [WM_TYPE_BYTES] = 16, [WM_TYPE_CHAR] = 1,
 };
+
+/* A run: a pointer and a count in the payload. */
+static inline int field_is_run(uint8_t type)
+{
+	return type == WM_TYPE_BYTES || type & WM_TYPE_ARRAY;
+}
+
+/* An element of a run has 1 << shift bytes. */
+static inline uint8_t field_shift(uint8_t type)
+{
+	uint8_t bytes = site_type_bytes(type);
+
+	return bytes == 8 ? 3 : bytes / 2;
+}
+
+static inline unsigned int field_bytes(uint8_t type)
+{
+	return field_payload_bytes[field_is_run(type) ? WM_TYPE_BYTES : type & FIELD_TYPE_MASK];
+}
 
 /* ---- a plan ---- */
 
@@ -51,7 +71,8 @@ struct plan_probe {
 /* Copy `bytes` from the payload, then follow the reference that comes next, if one does. */
 struct plan_step {
 	uint8_t bytes;
-	uint8_t ref; /* WM_TYPE_STR, WM_TYPE_BYTES, or 0: the last step */
+	uint8_t ref;   /* WM_TYPE_STR, WM_TYPE_BYTES (of an array, too), or 0: the last step */
+	uint8_t shift; /* of a run: an element has 1 << shift bytes */
 };
 
 /*

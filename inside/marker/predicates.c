@@ -71,7 +71,7 @@ static int bind_one(const struct variant *variant, const struct predicate *predi
 	uint8_t type = 0;
 
 	if (field >= 0)
-		type = variant->types[field] & FIELD_TYPE_MASK;
+		type = variant->types[field];
 	*test = (struct plan_test){ .of = PREDICATE_OF_FIELD };
 	if (field < 0)
 		test->of = (uint8_t)predicate_context(predicate->name, &type);
@@ -80,9 +80,8 @@ static int bind_one(const struct variant *variant, const struct predicate *predi
 	if (predicate_bind(predicate, type, &test->condition))
 		return -WM_E_FIELD_TYPE;
 	for (int i = 0; i < field; i++)
-		test->offset = (uint16_t)(test->offset +
-					  field_payload_bytes[variant->types[i] & FIELD_TYPE_MASK]);
-	test->bytes = field_payload_bytes[type];
+		test->offset = (uint16_t)(test->offset + field_bytes(variant->types[i]));
+	test->bytes = (uint8_t)field_bytes(type);
 	test->is_text = type == WM_TYPE_STR;
 	memcpy(test->glob, predicate->text, sizeof test->glob);
 	return 0;

@@ -47,6 +47,18 @@ static const struct enumeration *make_names(struct made *made, uint8_t type)
 	return of;
 }
 
+static uint8_t make_type(struct made *made)
+{
+	uint8_t type = (uint8_t)(1 + below(made, WM_TYPE_ADDRESSES));
+	int is_array = !below(made, 3);
+
+	if (is_array && site_type_bytes(type))
+		type |= WM_TYPE_ARRAY;
+	if ((type & WM_TYPE_MASK) <= WM_TYPE_U64 && !below(made, 4))
+		type |= WM_TYPE_HEX;
+	return type;
+}
+
 /* An event with 0 to 16 fields of any type, called by any bytes that a name may hold. */
 static void make_class(struct made *made, int process, unsigned int number)
 {
@@ -60,7 +72,7 @@ static void make_class(struct made *made, int process, unsigned int number)
 	text_format(&text, "%cj\nsys%d\n%s%u\n/src/%s.c\n%u\n", "mibe"[below(made, 4)], process,
 		    odd[below(made, 8)], number, odd[below(made, 8)], number);
 	for (uint64_t i = 0; i < count; i++) {
-		types[i] = (uint8_t)(1 + below(made, WM_TYPE_ADDRESSES));
+		types[i] = make_type(made);
 		text_format(&text, "%s%s", i ? ", " : "",
 			    i % 4 == 0	 ? "stream"
 			    : i % 4 == 1 ? "p->len"
@@ -99,17 +111,22 @@ static void make_field(struct made *made, struct sample *sample, uint8_t type)
 		sample_u8(sample, state);
 		sample_u32(sample, (uint32_t)count);
 		sample_put(sample, bytes, count);
-	} else if (type == WM_TYPE_ADDRESSES) {
+	} else if (schema_element_bytes(type)) {
+		unsigned int each = schema_element_bytes(type);
+
+		count = (type & WM_TYPE_MASK) >= WM_TYPE_F32 && each > 1 ? 0 : count / each * each;
+		if (type == (WM_TYPE_BOOL | WM_TYPE_ARRAY))
+			memset(bytes, 1, count);
 		sample_u8(sample, state);
-		sample_u32(sample, (uint32_t)count / 8);
-		sample_put(sample, bytes, count / 8 * 8);
+		sample_u32(sample, (uint32_t)(count / each));
+		sample_put(sample, bytes, count);
 	} else if (type == WM_TYPE_F64) {
 		sample_put(sample, &real, sizeof(real));
 	} else if (type == WM_TYPE_F32) {
 		sample_put(sample, &narrow, sizeof(narrow));
 	} else {
 		word = type == WM_TYPE_BOOL ? word & 1 : word;
-		sample_put(sample, &word, sizes[type]);
+		sample_put(sample, &word, sizes[type & WM_TYPE_MASK]);
 	}
 }
 

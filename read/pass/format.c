@@ -203,6 +203,70 @@ static const uint8_t *put_addresses(struct out *out, const uint8_t *at, const ch
 	return at;
 }
 
+/* An integer's bytes, for base 16. */
+static uint64_t load_hex(uint8_t type, const uint8_t *at)
+{
+	uint64_t word = 0;
+
+	memcpy(&word, at, site_type_bytes(type));
+	return word;
+}
+
+static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *at);
+static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *at);
+
+/* An array of characters is a string, which may have a NUL within. */
+static const uint8_t *array_text(struct out *out, uint8_t type, const uint8_t *at)
+{
+	uint8_t state = *at, element = type & (uint8_t)~WM_TYPE_ARRAY;
+	uint32_t count = load_u32(at + 1);
+	const uint8_t *end = at + 5 + (size_t)count * schema_element_bytes(type);
+
+	at += 5;
+	if (state == FIELD_NULL) {
+		out_literal(out, "NULL");
+		return end;
+	}
+	if (element == WM_TYPE_CHAR) {
+		out_char(out, '"');
+		out_escaped(out, (const char *)at, count);
+		out_char(out, '"');
+	} else {
+		out_char(out, '[');
+		for (uint32_t i = 0; i < count; i++) {
+			out_short(out, ", ", i ? 2 : 0);
+			at = value_text(out, element, at);
+		}
+		out_char(out, ']');
+	}
+	out_short(out, "...", state == FIELD_CUT ? 3 : 0);
+	return end;
+}
+
+static const uint8_t *array_json(struct out *out, uint8_t type, const uint8_t *at)
+{
+	uint8_t state = *at, element = type & (uint8_t)~WM_TYPE_ARRAY;
+	uint32_t count = load_u32(at + 1);
+	const uint8_t *end = at + 5 + (size_t)count * schema_element_bytes(type);
+
+	at += 5;
+	if (state == FIELD_NULL) {
+		out_literal(out, "null");
+	} else if (element == WM_TYPE_CHAR) {
+		out_char(out, '"');
+		out_json(out, (const char *)at, count);
+		out_char(out, '"');
+	} else {
+		out_char(out, '[');
+		for (uint32_t i = 0; i < count; i++) {
+			out_short(out, ",", i ? 1 : 0);
+			at = value_json(out, element, at);
+		}
+		out_char(out, ']');
+	}
+	return end;
+}
+
 /* A field's value; returns where the next field is. */
 static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *at)
 {
@@ -252,7 +316,12 @@ static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *a
 		put_float(out, type, at);
 		break;
 	default:
-		put_number(out, type, at);
+		if (type & WM_TYPE_ARRAY)
+			return array_text(out, type, at);
+		if (type & WM_TYPE_HEX)
+			out_hex(out, load_hex(type, at));
+		else
+			put_number(out, type, at);
 	}
 	return at + schema_type_bytes(type);
 }
@@ -474,7 +543,9 @@ static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *a
 		out_short(out, "\"", !finite);
 		break;
 	default:
-		put_number(out, type, at);
+		if (type & WM_TYPE_ARRAY)
+			return array_json(out, type, at);
+		put_number(out, type & (uint8_t)~WM_TYPE_HEX, at);
 	}
 	return at + schema_type_bytes(type);
 }

@@ -135,6 +135,30 @@ Test(out, a_failed_write_is_remembered)
 	cr_assert_eq(out_flush(&out), -ENOSPC);
 }
 
+static void put_array(struct sample *sample, uint8_t state, uint32_t count, const void *elements,
+		      size_t bytes)
+{
+	sample_u8(sample, state);
+	sample_u32(sample, count);
+	sample_put(sample, elements, bytes);
+}
+
+static void put_arrays(struct sample *sample)
+{
+	const int32_t numbers[] = { -1, 2 };
+	const uint16_t wide = 0xabcd;
+
+	put_array(sample, FIELD_WHOLE, 2, numbers, sizeof(numbers));
+	put_array(sample, FIELD_CUT, 1, &wide, sizeof(wide));
+	put_array(sample, FIELD_WHOLE, 3, "a\0\"", 3);
+	put_array(sample, FIELD_NULL, 0, "", 0);
+	put_array(sample, FIELD_WHOLE, 2, "\1\0", 2);
+	sample_u8(sample, 0xfe);
+	sample_u64(sample, 255);
+	sample_u32(sample, 1);
+	sample_u8(sample, 8);
+}
+
 /* A trace with one event of each type, cut strings, losses. */
 static void make_trace(const char *dir)
 {
@@ -158,6 +182,15 @@ static void make_trace(const char *dir)
 	trace_event_add(writer, 0, 2,
 			SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_STR, WM_TYPE_BYTES, WM_TYPE_STR),
 			"md\nnet\ntext\na.c\n3\ns, t, r, u");
+	trace_event_add(
+		writer, 0, 3,
+		SAMPLE_TYPES(WM_TYPE_I32 | WM_TYPE_ARRAY, WM_TYPE_U16 | WM_TYPE_ARRAY,
+			     WM_TYPE_CHAR | WM_TYPE_ARRAY, WM_TYPE_F64 | WM_TYPE_ARRAY,
+			     WM_TYPE_BOOL | WM_TYPE_ARRAY, WM_TYPE_I8, WM_TYPE_U64, WM_TYPE_I32,
+			     WM_TYPE_U8),
+		"mj\nnet\nrow\na.c\n4\nWM_ARRAY(a, 2), WM_FIELD(b, WM_HEX(WM_ARRAY(p, 1))), c, "
+		"d, e, WM_HEX(f), WM_HEX(g), WM_ENUM(h, LOW = -1, ZERO, State::one), "
+		"WM_FIELD(i, WM_ENUM(x, A, B = 7, C))");
 	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
 	sample_begin(&sample, 5);
 	sample_event(&sample, 0, 5, 0);
@@ -185,6 +218,8 @@ static void make_trace(const char *dir)
 	sample_put(&sample, "\x01\xab", 2);
 	sample_u8(&sample, FIELD_UNREADABLE);
 	sample_u8(&sample, 0);
+	sample_event(&sample, 3, 1000000007, 0);
+	put_arrays(&sample);
 	cr_assert_eq(sample_write(&sample, writer, 0), 0);
 	sample.head.discarded = 9; /* an empty packet that only reports losses */
 	sample_begin(&sample, 1000000008);
@@ -230,6 +265,9 @@ Test(format, text_shows_every_type)
 		"[22:13:21.000000007] (+0.000000001) w\"?-11 10 (7 events lost, 1 packets missing)\n"
 		"[22:13:21.000000007] (+0.000000000) w\"?-11 10 net:text: { s = NULL, t = "
 		"\"he\\\"\"..., r = [01ab]..., u = (unreadable) }\n"
+		"[22:13:21.000000007] (+0.000000000) w\"?-11 10 net:row: { a = [-1, 2], b = "
+		"[0xabcd]..., c = \"a\\x00\\\"\", d = NULL, e = [true, false], f = 0xfe, g = 0xff, "
+		"h = one, i = C }\n"
 		"[22:13:21.000000008] (+0.000000001) w\"?-11 10 (2 events lost)\n",
 		"%s", is);
 }
@@ -250,6 +288,10 @@ Test(format, json_has_one_object_a_line)
 		"{\"time_ns\":1700000001000000007," START "\"name\":\"net:text\",\"fields\":{"
 		"\"s\":null,\"t\":\"he\\\"\",\"r\":\"01ab\",\"u\":null},\"cut\":[\"t\",\"r\"],"
 		"\"unreadable\":[\"u\"]}\n"
+		"{\"time_ns\":1700000001000000007," START "\"name\":\"net:row\",\"fields\":{"
+		"\"a\":[-1,2],\"b\":[43981],\"c\":\"a\\u0000\\\"\",\"d\":null,\"e\":[true,false],"
+		"\"f\":-2,\"g\":255,\"h\":1,\"i\":8},\"names\":{\"h\":\"one\",\"i\":\"C\"},"
+		"\"cut\":[\"b\"]}\n"
 		"{\"time_ns\":1700000001000000008," START "\"lost\":2,\"missing_packets\":0}\n",
 		"%s", is);
 #undef START

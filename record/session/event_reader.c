@@ -12,6 +12,7 @@
 #include "record/session/process.h"
 #include "target/process/call.h"
 #include "trace/decode.h"
+#include "trace/schema.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,8 +51,7 @@ struct reader {
 
 static size_t run_bytes(const struct wm_event_field *field)
 {
-	int is_run = field->type == WM_TYPE_STR || field->type == WM_TYPE_BYTES ||
-		     field->type == WM_TYPE_ADDRESSES;
+	int is_run = schema_type_bytes((uint8_t)field->type) < 0;
 
 	return is_run && field->value.run.start ? field->value.run.bytes + 1 : 0;
 }

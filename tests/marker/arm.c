@@ -90,7 +90,7 @@ static size_t payload_bytes(const uint8_t *types)
 	size_t bytes = 0;
 
 	for (int i = 0; i < 16 && types[i]; i++)
-		bytes += bytes_of[types[i]];
+		bytes += types[i] & WM_TYPE_ARRAY ? 16 : bytes_of[types[i]];
 	return bytes;
 }
 

@@ -22,6 +22,7 @@ int once(int value);
 void fields_run(void);
 void shapes_run(void);
 void cxx_run(void);
+void classes_run(void);
 int inline_a(int value);
 int inline_b(int value);
 int library_run(int value);

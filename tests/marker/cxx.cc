@@ -110,11 +110,11 @@ KEEP void temporaries()
 {
 	std::string text("temporary");
 
-	WAYMARK(cxx, text, (text + "!").c_str(), text.size(), std::string("x").empty());
+	WAYMARK(cxx, text, text + "!", text.size(), std::string("x").empty());
 	if (armed) {
 		std::size_t size;
 
-		std::memcpy(&size, arm_seen('m', "cxx", "text")->payload + 8, sizeof size);
+		std::memcpy(&size, arm_seen('m', "cxx", "text")->payload + 16, sizeof size);
 		CHECK(size == 9);
 	}
 }

@@ -97,8 +97,10 @@ KEEP static void pointers(void)
 	ONE(vptr, volatile int *, WM_TYPE_PTR, numbers);
 	ONE(pptr, int *const *, WM_TYPE_PTR, &first);
 	ONE(uchars, unsigned char *, WM_TYPE_PTR, numbers);
-	WAYMARK(field, array, numbers);
+	WAYMARK(field, array, &numbers[0]);
 	expect_bytes("array", WM_TYPE_PTR, &first, sizeof first);
+	WAYMARK(field, parray, &numbers);
+	expect_bytes("parray", WM_TYPE_PTR, &first, sizeof first);
 	WAYMARK(field, function, pointers);
 	expect_bytes("function", WM_TYPE_PTR, &function, sizeof function);
 	WAYMARK(field, fptr, function);
@@ -132,6 +134,75 @@ KEEP static void strings(void)
 	}
 	WAYMARK(field, run, WM_BYTES(text, 3));
 	expect_bytes("run", WM_TYPE_BYTES, &run, sizeof run);
+}
+
+/* An array of any number is its address and its length. */
+#define ARRAY_OF(event, type, wm_type)                                                             \
+	do {                                                                                       \
+		type elements[3] = { (type)1, (type)2, (type)3 };                                  \
+		const struct wm_array is = { elements, 3 };                                        \
+		WAYMARK(field, event, WM_ARRAY(elements, once(3)));                                \
+		expect_bytes(#event, WM_TYPE_ARRAY | wm_type, &is, sizeof is);                     \
+	} while (0)
+
+KEEP static void arrays(void)
+{
+	char text[] = "four";
+	int numbers[2] = { 1, 2 };
+	const volatile int *first = numbers;
+	void *pointers_in[1] = { text };
+	const struct wm_array chars = { text, 4 }, two = { numbers, 2 }, one = { pointers_in, 1 };
+
+	ARRAY_OF(a_i8, signed char, WM_TYPE_I8);
+	ARRAY_OF(a_u8, unsigned char, WM_TYPE_U8);
+	ARRAY_OF(a_i16, short, WM_TYPE_I16);
+	ARRAY_OF(a_u16, unsigned short, WM_TYPE_U16);
+	ARRAY_OF(a_i32, int, WM_TYPE_I32);
+	ARRAY_OF(a_u32, unsigned int, WM_TYPE_U32);
+	ARRAY_OF(a_i64, long, WM_TYPE_I64);
+	ARRAY_OF(a_u64, unsigned long long, WM_TYPE_U64);
+	ARRAY_OF(a_bool, bool, WM_TYPE_BOOL);
+	ARRAY_OF(a_f32, float, WM_TYPE_F32);
+	ARRAY_OF(a_f64, double, WM_TYPE_F64);
+	WAYMARK(field, a_char, WM_ARRAY(text, 4));
+	expect_bytes("a_char", WM_TYPE_ARRAY | WM_TYPE_CHAR, &chars, sizeof chars);
+	WAYMARK(field, a_ptr, WM_ARRAY(pointers_in, 1));
+	expect_bytes("a_ptr", WM_TYPE_ARRAY | WM_TYPE_PTR, &one, sizeof one);
+	WAYMARK(field, a_volatile, WM_FIELD(named, WM_HEX(WM_ARRAY(first, 2))));
+	expect_bytes("a_volatile", WM_TYPE_ARRAY | WM_TYPE_I32, &two, sizeof two);
+}
+
+/* What a macro says about a value leaves its type, and its evaluation, as they are. */
+KEEP static void said(void)
+{
+	struct bits bits = { 5, -6, 0x12345678AULL };
+	enum plain plain = PLAIN_B;
+	unsigned short port = 0x3412;
+	unsigned int address = 0x04030201;
+	unsigned long long wide = 0x0807060504030201ULL;
+	int counted = 0;
+
+	WAYMARK(field, hex, WM_HEX(port), WM_HEX(-1), WM_HEX(plain), WM_HEX(bits.low));
+	expect("hex", 1);
+	CHECK(seen->types[0] == WM_TYPE_U16 && seen->types[1] == WM_TYPE_I32);
+	if (armed)
+		CHECK(payload_int(0, 2) == 0x3412 && (int)payload_int(2, 4) == -1 &&
+		      payload_int(6, 4) == PLAIN_B && (payload_int(10, 1) & 7) == 5);
+	WAYMARK(field, net, WM_NET(port), WM_NET(address), WM_NET(wide), WM_HEX(WM_NET(address)));
+	expect("net", 1);
+	CHECK(seen->types[0] == WM_TYPE_U16 && seen->types[1] == WM_TYPE_U32);
+	CHECK(seen->types[2] == WM_TYPE_U64 && seen->types[3] == WM_TYPE_U32);
+	if (armed)
+		CHECK(payload_int(0, 2) == 0x1234 && payload_int(2, 4) == 0x01020304 &&
+		      payload_int(6, 8) == 0x0102030405060708LL &&
+		      payload_int(14, 4) == 0x01020304);
+	WAYMARK(field, labels, WM_ENUM(plain, PLAIN_A = -3, PLAIN_B = 7), WM_ENUM(counted++, ZERO));
+	expect("labels", 1);
+	CHECK(!strcmp(seen->fields,
+		      "WM_ENUM(plain, PLAIN_A = -3, PLAIN_B = 7), WM_ENUM(counted++, ZERO)"));
+	if (armed)
+		CHECK(payload_int(0, 4) == 7 && payload_int(4, 4) == 0);
+	CHECK(counted == armed);
 }
 
 /* What the agent reads through a pointer must have been stored before. */
@@ -272,9 +343,11 @@ void fields_run(void)
 	floats();
 	pointers();
 	strings();
+	arrays();
+	said();
 	CHECK(stored_before(3) == 7);
 	expressions();
 	sixteen(20);
-	CHECK(evaluated == (armed ? 1U : 0U));
+	CHECK(evaluated == (armed ? 12U : 0U));
 	sdt(77, "sdt text");
 }

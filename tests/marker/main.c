@@ -65,6 +65,9 @@ int main(int argc, char **argv)
 		fields_run();
 		shapes_run();
 		inline_run();
+#ifdef __cplusplus
+		classes_run();
+#endif
 #ifdef WITH_CXX
 		cxx_run();
 #endif

@@ -22,10 +22,14 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # build NAME OUTPUT CC LANGUAGE STANDARD FLAGS: the test program.
 build() {
 	local cc=$3 files=() file more=() output=$2
-	[ "$4" = c++ ] && { cc=${cc/gcc/g++}; cc=${cc/clang/clang++}; more+=(-DWITH_CXX); }
+	[ "$4" = c++ ] && { cc=${cc/gcc/g++}; cc=${cc/clang/clang++}; }
 	[ "$4" = c ] && more+=(-D_POSIX_C_SOURCE=200809L)
 	for file in $sources; do files+=("$here/$file"); done
-	[ "$4" = c++ ] && files+=("$here/cxx.cc")
+	[ "$4" = c++ ] && files+=("$here/classes.cc")
+	case $5 in
+	*++1[14]) ;;
+	*++*) files+=("$here/cxx.cc"); more+=(-DWITH_CXX) ;; # it is C++17
+	esac
 	# shellcheck disable=SC2086 # flags are words
 	if [[ $6 = *-shared* ]]; then
 		local flags=${6/-shared/}
@@ -63,7 +67,7 @@ matrix() {
 		have $cc || continue
 		for language in c c++; do
 			standards="c11 gnu11 gnu17"
-			[ $language = c++ ] && standards="c++17 gnu++17 c++20"
+			[ $language = c++ ] && standards="c++17 gnu++17 c++20 c++11"
 			standard=${standards%% *}
 			if [ -n "$quick" ]; then
 				echo "$cc|$language|$standard|-O2"
@@ -185,7 +189,18 @@ wrong_check() { # CC LANGUAGE STANDARD
 		WRONG_17|waymark: a marker takes at most 16 fields
 		WRONG_17_EXPRESSIONS|waymark: a marker takes at most 16 fields
 		WRONG_SDT_13|waymark: WAYMARK_SDT takes 12 fields
-		WRONG_SDT_BYTES|waymark: WM_BYTES is not for WAYMARK_SDT
+		WRONG_SDT_BYTES|waymark: WM_BYTES, WM_ARRAY and what has a length are not for WAYMARK_SDT
+		WRONG_SDT_ARRAY|waymark: WM_BYTES, WM_ARRAY and what has a length are not for WAYMARK_SDT
+		WRONG_ARRAY|waymark: an array can't be a field; WM_ARRAY
+		WRONG_MEMBER_ARRAY|waymark: an array can't be a field; WM_ARRAY
+		WRONG_STRUCT_ARRAY|waymark: an array can't be a field; WM_ARRAY
+		WRONG_ARRAY_OF_STRUCT|waymark: WM_ARRAY takes an array of numbers
+		WRONG_ARRAY_OF_LONG_DOUBLE|waymark: WM_ARRAY takes an array of numbers
+		WRONG_NET_BYTE|waymark: WM_NET takes an integer of 16, 32 or 64 bits
+		WRONG_NET_FLOAT|waymark: WM_NET takes an integer of 16, 32 or 64 bits
+		WRONG_HEX|waymark: WM_HEX takes an integer
+		WRONG_HEX_ARRAY|waymark: WM_HEX takes an integer
+		WRONG_ENUM|waymark: WM_ENUM takes an integer or an enumeration
 		WRONG_SCOPE|waymark: a value of this type can't be a field
 	END
 }
@@ -221,6 +236,8 @@ narrow_check() { # CC
 		c -std=c99
 		c -finstrument-functions -DWITH_SDT
 		c -mgeneral-regs-only -DWITH_SDT
+		c++ -std=c++11
+		c++ -std=c++14
 		c++ -std=c++17 -finstrument-functions -DWITH_SDT
 		c++ -std=c++17 -mgeneral-regs-only
 		c++ -std=c++20
@@ -245,6 +262,23 @@ narrow_check() { # CC
 	done
 }
 
+# No warning, whatever is asked for, in each language level.
+every_check() { # CC
+	local cc standard level portable object=$work/every-$1 strict
+	strict="$warnings -Wcast-qual -Wundef -Wcast-align -Wunused"
+	for standard in c11 gnu11 c17 gnu17 c2x c++11 c++14 gnu++14 c++17 c++20 c++2b gnu++2b; do
+		for level in -O0 -O2 "-O2 -DWAYMARK_PORTABLE" "-O2 -DWAYMARK_DISABLE"; do
+			cc="$1 -x c -Wdeclaration-after-statement"
+			[[ $standard = *++* ]] && cc="$1++ -x c++" && cc=${cc/gcc++/g++}
+			# shellcheck disable=SC2086
+			$cc -std=$standard $strict $include $level -c "$here/every.c" -o "$object.o" \
+				>"$object.log" 2>&1
+			expect "$cc -std=$standard $level: $(head -n1 "$object.log")" is_silent "$object"
+			rm -f "$object.o"
+		done
+	done
+}
+
 # What can't be served is refused in the header's words.
 refused_check() { # CC
 	local cc language flags text
@@ -260,8 +294,7 @@ refused_check() { # CC
 				grep -qE "[Ee]rror:.*waymark: $text" "$work/refused.log"
 		fi
 	done < <(
-		echo "c++|-std=c++11|marker.h needs C..17"
-		echo "c++|-std=c++14|marker.h needs C..17"
+		echo "c++|-std=c++98|marker.h needs C..11"
 		echo "c|-masm=intel -DWITH_SDT|WAYMARK_SDT needs -masm=att"
 		[ "$1" = gcc ] &&
 			echo "c|-mcmodel=large|gcc has no constant addresses under -mcmodel=large"
@@ -291,6 +324,7 @@ facts() {
 		wrong_check $cc c++ c++17
 		sdt_check $cc
 		narrow_check $cc
+		every_check $cc
 		refused_check $cc
 	done
 }

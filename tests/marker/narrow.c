@@ -38,6 +38,7 @@ inline int narrow_marked(int n)
 	return n + 1;
 }
 
+#if __cplusplus >= 201402L
 constexpr int narrow_other(int n)
 {
 	if (__builtin_is_constant_evaluated())
@@ -45,6 +46,7 @@ constexpr int narrow_other(int n)
 	return narrow_marked(n);
 }
 static_assert(narrow_other(1) == 2, "");
+#endif
 
 #if __cplusplus >= 202002L
 constexpr int narrow_itself(int n)

@@ -9,8 +9,13 @@ struct aggregate {
 void wrong(struct aggregate s, int a);
 void wrong(struct aggregate s, int a)
 {
-	(void)s;
-	(void)a;
+	int array[2] = { a, a };
+	long double wide[2] = { 1, 2 };
+	struct aggregate many[2] = { s, s };
+
+	(void)array;
+	(void)wide;
+	(void)many;
 #if defined(WRONG_STRUCT)
 	WAYMARK(wrong, aggregate, s);
 #elif defined(WRONG_INT128)
@@ -24,6 +29,28 @@ void wrong(struct aggregate s, int a)
 	WAYMARK_SDT(wrong, thirteen, a, a, a, a, a, a, a, a, a, a, a, a, a);
 #elif defined(WRONG_SDT_BYTES)
 	WAYMARK_SDT(wrong, bytes, WM_BYTES(&a, 4));
+#elif defined(WRONG_ARRAY)
+	WAYMARK(wrong, array, array);
+#elif defined(WRONG_MEMBER_ARRAY)
+	WAYMARK(wrong, array, a, WM_FIELD(member, (s.a)));
+#elif defined(WRONG_STRUCT_ARRAY)
+	WAYMARK(wrong, array, many);
+#elif defined(WRONG_ARRAY_OF_STRUCT)
+	WAYMARK(wrong, array, WM_ARRAY(many, 2));
+#elif defined(WRONG_ARRAY_OF_LONG_DOUBLE)
+	WAYMARK(wrong, array, WM_ARRAY(wide, 2));
+#elif defined(WRONG_NET_BYTE)
+	WAYMARK(wrong, net, WM_NET((char)a));
+#elif defined(WRONG_NET_FLOAT)
+	WAYMARK(wrong, net, WM_NET(1.5));
+#elif defined(WRONG_HEX)
+	WAYMARK(wrong, hex, WM_HEX(wide[0]));
+#elif defined(WRONG_HEX_ARRAY)
+	WAYMARK(wrong, hex, WM_HEX(array));
+#elif defined(WRONG_ENUM)
+	WAYMARK(wrong, label, WM_ENUM("text", A));
+#elif defined(WRONG_SDT_ARRAY)
+	WAYMARK_SDT(wrong, array, WM_ARRAY(array, 2));
 #elif defined(WRONG_SCOPE)
 	WAYMARK_SCOPE(wrong, scope, s);
 #endif

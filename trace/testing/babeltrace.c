@@ -26,22 +26,15 @@ static void put_real(struct text *line, const bt_field *field, bt_field_class_ty
 	text_format(line, "%a", value);
 }
 
-static int is_byte(const bt_field *field)
-{
-	return bt_field_class_integer_get_field_value_range(bt_field_borrow_class_const(field)) ==
-	       8;
-}
+static void put_field(struct text *line, const bt_field *field);
 
 static void put_array(struct text *line, const bt_field *field)
 {
 	uint64_t count = bt_field_array_get_length(field);
 
 	for (uint64_t i = 0; i < count; i++) {
-		const bt_field *element = bt_field_array_borrow_element_field_by_index_const(field,
-											     i);
-
-		text_format(line, is_byte(element) ? "%02llx" : "%llx,",
-			    (unsigned long long)bt_field_integer_unsigned_get_value(element));
+		put_field(line, bt_field_array_borrow_element_field_by_index_const(field, i));
+		text_format(line, ",");
 	}
 }
 

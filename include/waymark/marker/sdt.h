@@ -22,16 +22,42 @@
 #define WM__SDT_DECLARE(a, i, e) const unsigned long long wm__word##i = WM__SDT_WORD(e);
 #define WM__SDT_ARG(a, i, e) "%c[wm_s" #i "]@%[wm_a" #i "] "
 #define WM__SDT_OPERAND(a, i, e)                                                                   \
-	[wm_s##i] "n"(WM__TYPE(e) <= WM_TYPE_I64 && WM__TYPE(e) % 2 ? -8 : 8),                     \
+	[wm_s##i] "n"(wm__type##i <= WM_TYPE_I64 && wm__type##i % 2 ? -8 : 8),                     \
 		[wm_a##i] "nor"(wm__word##i),
 #define WM__SDT_PUT(a, i, e)                                                                       \
-	if (WM__TYPE(e) == WM_TYPE_STR)                                                            \
+	if (wm__type##i == WM_TYPE_STR)                                                            \
 		wm__touch((const void *)wm__word##i);                                              \
-	__builtin_memcpy(wm__to, &wm__word##i, WM__BYTES_OF(WM__TYPE(e)));                         \
-	wm__to += WM__BYTES_OF(WM__TYPE(e));
+	__builtin_memcpy(wm__to, &wm__word##i, WM__BYTES_OF(wm__type##i));                         \
+	wm__to += WM__BYTES_OF(wm__type##i);
 #define WM__SDT_CHECK(a, i, e)                                                                     \
-	WM__ASSERT(WM__TYPE(e) != WM_TYPE_BYTES, "waymark: WM_BYTES is not for WAYMARK_SDT");
+	WM__ASSERT(WM__BYTES_OF(wm__type##i) <= 8,                                                 \
+		   "waymark: WM_BYTES, WM_ARRAY and what has a length are not for WAYMARK_SDT");
 
+#ifdef __cplusplus
+namespace waymark_detail
+{
+template <class T, bool = std::is_integral<T>::value || std::is_enum<T>::value> struct word {
+	WM__INLINE unsigned long long of(T value)
+	{
+		return static_cast<unsigned long long>(value);
+	}
+};
+template <class T> struct word<T, false> {
+	WM__INLINE unsigned long long of(T value)
+	{
+		unsigned long long made = 0;
+
+		__builtin_memcpy(&made, &value, sizeof value < 8 ? sizeof value : 8);
+		return made;
+	}
+};
+template <class T> WM__INLINE unsigned long long word_of(T value)
+{
+	return word<T>::of(value);
+}
+} // namespace waymark_detail
+#define WM__SDT_WORD(e) (::waymark_detail::word_of(WM__FIELD_OF(e)::stored(e)))
+#else
 WM__INLINE unsigned long long wm__word_of_f32(float value)
 {
 	unsigned int word;
@@ -48,25 +74,6 @@ WM__INLINE unsigned long long wm__word_of_f64(double value)
 	return word;
 }
 
-#ifdef __cplusplus
-namespace waymark_detail
-{
-template <class T> WM__INLINE unsigned long long word(T value)
-{
-	if constexpr (std::is_same_v<T, float>)
-		return wm__word_of_f32(value);
-	else if constexpr (std::is_floating_point_v<T>)
-		return wm__word_of_f64(static_cast<double>(value));
-	else if constexpr (std::is_pointer_v<T>)
-		return reinterpret_cast<unsigned long long>(value);
-	else if constexpr (std::is_null_pointer_v<T> || std::is_same_v<T, wm_bytes>)
-		return 0;
-	else
-		return static_cast<unsigned long long>(value);
-}
-} // namespace waymark_detail
-#define WM__SDT_WORD(e) (::waymark_detail::word<std::decay_t<decltype(e)>>(e))
-#else
 #define WM__IS_FLOAT(e) _Generic((e), float : 1, double : 1, long double : 1, default : 0)
 #define WM__SDT_WORD(e)                                                                            \
 	_Generic((e), float                                                                        \
@@ -89,8 +96,8 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 #endif
 
 #define WM__SDT(subsys, event, fields, ...)                                                        \
-	WM__SDT1(WM__NAME("m", subsys, event), WM__SITE_TEXT("m", subsys, event, fields), subsys,  \
-		 event, ##__VA_ARGS__)
+	WM__SDT1(WM__NAME("m", subsys, event), WM__SITE_TEXT("m", "", subsys, event, fields),      \
+		 subsys, event, ##__VA_ARGS__)
 #define WM__SDT1(name, text, subsys, event, ...)                                                   \
 	do {                                                                                       \
 		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
@@ -103,6 +110,7 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 				 :                                                                 \
 				 : WM__EACH(WM__SDT_OPERAND, _, ##__VA_ARGS__)[wm__last] "n"(0));  \
 		WM__OPEN(name, text, ##__VA_ARGS__)                                                \
+		{                                                                                  \
 		unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]                      \
 			__attribute__((aligned(8)));                                               \
 		unsigned char *wm__to = wm__payload;                                               \
@@ -112,6 +120,7 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 		WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                        \
 		(void)wm__to;                                                                      \
 		(void)wm__from;                                                                    \
+		}                                                                                  \
 		WM__CLOSE                                                                          \
 	} while (0)
 

@@ -78,9 +78,12 @@
 	".long " cold " - . - 4\n\t"
 #endif
 
-/* What a site's text operand says, line by line; the fields' text comes last, as written. */
-#define WM__SITE_TEXT(kind, subsys, event, fields)                                                 \
-	kind WM__WAY "\n" subsys "\n" event "\n" __FILE__ "\n" WM__TEXT(__LINE__) "\n" fields
+/*
+ * What a site's text operand says, line by line; the fields' text comes last, as written. A level
+ * is " info" and the like, or "".
+ */
+#define WM__SITE_TEXT(kind, level, subsys, event, fields)                                                 \
+	kind WM__WAY "\n" subsys "\n" event "\n" __FILE__ "\n" WM__TEXT(__LINE__) level "\n" fields
 
 #define WM__TABLES(name, cold)                                                                     \
 	WM__RECORDS(name)                                                                          \
@@ -264,9 +267,9 @@ wm__armed:
 				    : [wm_at] "l"(payload), "m"(input)                             \
 				    : "cc")
 
-#define WM__MARK(kind, subsys, event, fields, ...)                                                 \
-	WM__MARK1(WM__NAME(kind, subsys, event), WM__SITE_TEXT(kind, subsys, event, fields),       \
-		  ##__VA_ARGS__)
+#define WM__MARK(kind, level, subsys, event, fields, ...)                                          \
+	WM__MARK1(WM__NAME(kind, subsys, event),                                                   \
+		  WM__SITE_TEXT(kind, level, subsys, event, fields), ##__VA_ARGS__)
 #define WM__MARK1(name, text, ...)                                                                 \
 	do {                                                                                       \
 		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
@@ -278,7 +281,10 @@ wm__armed:
 /* The payload is rounded up to words, and has one at least: the agent copies it by words. */
 #define WM__PAYLOAD_ROOM(a, ...)                                                                   \
 	((WM__PAYLOAD_BYTES(_, ##__VA_ARGS__) + 7) / 8 * 8 + 8 * !WM__COUNT(_, ##__VA_ARGS__))
+/* A block of its own, so that its declarations come first in one. */
 #define WM__COLD_BLOCK(name, ...)                                                                  \
+	{                                                                                          \
+	WM__EACH(WM__HOLD_FIELD, _, ##__VA_ARGS__)                                                 \
 	unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)] __attribute__((aligned(8))); \
 	unsigned char *wm__to = wm__payload;                                                       \
 	const unsigned char *wm__from = wm__payload;                                               \
@@ -286,11 +292,12 @@ wm__armed:
 	WM__ENTER(name, wm__payload, wm__payload);                                                 \
 	WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                                \
 	(void)wm__to;                                                                              \
-	(void)wm__from;
+	(void)wm__from;                                                                            \
+	}
 
 /* True while armed. The event has no payload; what the stub is given is never read. */
 #define WM__ARMED(kind, subsys, event)                                                             \
-	WM__ARMED1(WM__NAME(kind, subsys, event), WM__SITE_TEXT(kind, subsys, event, ""))
+	WM__ARMED1(WM__NAME(kind, subsys, event), WM__SITE_TEXT(kind, "", subsys, event, ""))
 #define WM__ARMED1(name, text)                                                                     \
 	(__extension__({                                                                           \
 		int wm__passed = 0;                                                                \
@@ -313,23 +320,30 @@ WM__INLINE void wm__scope_leave(struct wm__record **scope)
 					    : "cc");
 }
 
-/* The end has an entry in the table too, with no site: it is armed along with its beginning. */
-#define WM__SCOPE(subsys, event, fields, ...)                                                      \
+/*
+ * The end has an entry in the table too, with no site: it is armed along with its beginning. All is
+ * in the initializer, so that what may follow a declaration may follow this.
+ */
+#define WM__SCOPE(level, subsys, event, fields, ...)                                               \
 	WM__SCOPE1(WM__GLUE(wm__scope_, __COUNTER__), WM__NAME("b", subsys, event),                \
-		   WM__NAME("e", subsys, event), WM__SITE_TEXT("b", subsys, event, fields),        \
-		   WM__SITE_TEXT("e", subsys, event, ""), ##__VA_ARGS__)
+		   WM__NAME("e", subsys, event),                                                   \
+		   WM__SITE_TEXT("b", level, subsys, event, fields),                               \
+		   WM__SITE_TEXT("e", level, subsys, event, ""), ##__VA_ARGS__)
 #define WM__SCOPE1(scope, begin, end, begin_text, end_text, ...)                                   \
-	struct wm__record *scope __attribute__((cleanup(wm__scope_leave), unused)) = 0;            \
-	do {                                                                                       \
-		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
-		WM__OPEN(begin, begin_text, ##__VA_ARGS__)                                         \
-		WM__COLD_BLOCK(begin, ##__VA_ARGS__)                                               \
-		__asm__ volatile(".Lwm_site%=: " WM__ATT "lea " end                                \
-				 "(%%rip), " WM__REG("wm_record") WM__ATT_END                      \
-				 "\n\t" WM__RECORDS(end) WM__ENTRY(end, "0", "0", "0, 0, 0, 0")    \
-				 : [wm_record] "=r"(scope)                                         \
-				 : [wm_text] "i"(end_text));                                       \
-		WM__CLOSE                                                                          \
-	} while (0)
+	struct wm__record *scope __attribute__((cleanup(wm__scope_leave), unused)) =               \
+		__extension__({                                                                    \
+			struct wm__record *wm__scope = 0;                                          \
+			WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                         \
+			WM__OPEN(begin, begin_text, ##__VA_ARGS__)                                 \
+			WM__COLD_BLOCK(begin, ##__VA_ARGS__)                                       \
+			__asm__ volatile(".Lwm_site%=: " WM__ATT "lea " end                        \
+					 "(%%rip), " WM__REG("wm_record") WM__ATT_END              \
+					 "\n\t" WM__RECORDS(end)                                   \
+						 WM__ENTRY(end, "0", "0", "0, 0, 0, 0")            \
+					 : [wm_record] "=r"(wm__scope)                             \
+					 : [wm_text] "i"(end_text));                               \
+			WM__CLOSE                                                                  \
+			wm__scope;                                                                 \
+		})
 
 #endif

@@ -7,6 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void put_fixed(struct text *line, uint8_t type, const uint8_t *at)
+{
+	uint64_t word = 0;
+	unsigned int bytes = site_type_bytes(type), spare = 64 - 8 * bytes;
+	float narrow;
+	double wide;
+
+	type &= WM_TYPE_MASK;
+	memcpy(&word, at, bytes);
+	memcpy(&narrow, at, sizeof(narrow) < bytes ? sizeof(narrow) : bytes);
+	memcpy(&wide, &word, sizeof(wide));
+	if (type == WM_TYPE_F32)
+		text_format(line, "%a", (double)narrow);
+	else if (type == WM_TYPE_F64)
+		text_format(line, "%a", wide);
+	else if (type == WM_TYPE_I8 || type == WM_TYPE_I16 || type == WM_TYPE_I32 ||
+		 type == WM_TYPE_I64 || type == WM_TYPE_CHAR)
+		text_format(line, "%lld", (long long)((int64_t)(word << spare) >> spare));
+	else
+		text_format(line, "%llu", (unsigned long long)word);
+}
+
 static const uint8_t *put_varying(struct text *line, const char *name, uint8_t type,
 				  const uint8_t *at)
 {
@@ -20,36 +42,21 @@ static const uint8_t *put_varying(struct text *line, const char *name, uint8_t t
 		return at + 2 + bytes;
 	}
 	bytes = load_u32(at + 1);
-	if (type == WM_TYPE_ADDRESSES) {
-		text_format(line, " _%s_length=%zu %s=", name, bytes, name);
-		for (at += 5; bytes; bytes--, at += 8)
-			text_format(line, "%llx,", (unsigned long long)load_u64(at));
-		return at;
-	}
 	text_format(line, " _%s_length=%zu %s=", name, bytes, name);
-	text_hex(line, at + 5, bytes);
-	return at + 5 + bytes;
-}
-
-static void put_fixed(struct text *line, uint8_t type, const uint8_t *at)
-{
-	uint64_t word = 0;
-	unsigned int bytes = (unsigned int)schema_type_bytes(type), spare = 64 - 8 * bytes;
-	float narrow;
-	double wide;
-
-	memcpy(&word, at, bytes);
-	memcpy(&narrow, at, sizeof(narrow) < bytes ? sizeof(narrow) : bytes);
-	memcpy(&wide, &word, sizeof(wide));
-	if (type == WM_TYPE_F32)
-		text_format(line, "%a", (double)narrow);
-	else if (type == WM_TYPE_F64)
-		text_format(line, "%a", wide);
-	else if (type == WM_TYPE_I8 || type == WM_TYPE_I16 || type == WM_TYPE_I32 ||
-		 type == WM_TYPE_I64 || type == WM_TYPE_CHAR)
-		text_format(line, "%lld", (long long)((int64_t)(word << spare) >> spare));
-	else
-		text_format(line, "%llu", (unsigned long long)word);
+	at += 5;
+	if (type == (WM_TYPE_CHAR | WM_TYPE_ARRAY)) {
+		text_hex(line, at, bytes);
+		return at + bytes;
+	}
+	for (; bytes; bytes--, at += schema_element_bytes(type)) {
+		put_fixed(line,
+			  type == WM_TYPE_BYTES	      ? WM_TYPE_U8
+			  : type == WM_TYPE_ADDRESSES ? WM_TYPE_U64
+						      : type,
+			  at);
+		text_format(line, ",");
+	}
+	return at;
 }
 
 static void put_event(struct canon *canon, const struct merge_event *event)
