@@ -692,20 +692,28 @@ enum cfi_out cfi_step(const struct cfi_reader *reader, const struct cfi_row *row
 	return CFI_OUT;
 }
 
-int cfi_interrupted(const struct cfi_reader *reader, struct cfi_registers *registers)
+int cfi_is_restorer(const struct cfi_reader *reader, uint64_t pc)
 {
 	static const uint8_t restorer[RESTORER_BYTES] = { 0x48, 0xc7, 0xc0, 0x0f, 0,
 							  0,	0,    0x0f, 0x05 };
 	uint8_t code[RESTORER_BYTES];
+
+	if (reader->read(reader->data, pc, code, sizeof(code)))
+		return 0;
+	for (unsigned int i = 0; i < RESTORER_BYTES; i++) {
+		if (code[i] != restorer[i])
+			return 0;
+	}
+	return 1;
+}
+
+int cfi_interrupted(const struct cfi_reader *reader, struct cfi_registers *registers)
+{
 	uint64_t context[CFI_REGISTERS];
 
 	if (!(registers->known & 1u << CFI_RSP) ||
-	    reader->read(reader->data, registers->values[CFI_RETURN], code, sizeof(code)))
+	    !cfi_is_restorer(reader, registers->values[CFI_RETURN]))
 		return -1;
-	for (unsigned int i = 0; i < RESTORER_BYTES; i++) {
-		if (code[i] != restorer[i])
-			return -1;
-	}
 	if (reader->read(reader->data, registers->values[CFI_RSP] + CONTEXT_AT, context,
 			 sizeof(context)))
 		return -1;

@@ -103,6 +103,9 @@ enum cfi_out cfi_step(const struct cfi_reader *reader, const struct cfi_row *row
 int cfi_cfa(const struct cfi_reader *reader, const struct cfi_row *row,
 	    const struct cfi_registers *registers, uint64_t *cfa);
 
+/* Whether a signal handler returns there: its instructions are rt_sigreturn(2). */
+int cfi_is_restorer(const struct cfi_reader *reader, uint64_t pc);
+
 /*
  * A handler has returned to where the kernel restores what it interrupted: take that from the
  * stack. 0; -1: it is not so.

@@ -16,6 +16,7 @@
 #include "inside/runtime/lock.h"
 #include "inside/runtime/tasks.h"
 #include "inside/store/event_store.h"
+#include "inside/unwind/unwind.h"
 #include "inside/watch/watch.h"
 
 #include <errno.h>
@@ -81,6 +82,7 @@ static int start(void)
 	if (error)
 		return error;
 	detour_init();
+	unwind_init();
 	watch_init();
 	watch_own_code((uintptr_t)__ehdr_start, (uintptr_t)etext);
 	fork_register();

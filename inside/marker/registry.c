@@ -213,7 +213,8 @@ static void add_module(struct module *module, const struct text *text)
 	else
 		link_sites(module);
 	for (const struct registry_observer *o = observers; o; o = o->next)
-		o->came(module);
+		if (o->came)
+			o->came(module);
 	module->seen = 1;
 	module->fresh = 1;
 	module->came_ns = lock_now_ns();

@@ -5,7 +5,7 @@
 #include "base/syscall.h"
 #include "inside/detour/return.h"
 #include "inside/marker/careful.h"
-#include "inside/watch/unwind.h"
+#include "inside/unwind/unwind.h"
 
 #include <errno.h>
 #include <linux/futex.h>

@@ -9,11 +9,11 @@
 #include "inside/marker/careful.h"
 #include "inside/marker/hit.h"
 #include "inside/store/thread_writer.h"
-#include "inside/watch/boundary.h"
+#include "inside/unwind/boundary.h"
 #include "inside/watch/follow.h"
 #include "inside/watch/frame.h"
 #include "inside/watch/trap.h"
-#include "inside/watch/unwind.h"
+#include "inside/unwind/unwind.h"
 #include "inside/watch/watch_entry.h"
 
 #define PAYLOAD_WORDS 16u

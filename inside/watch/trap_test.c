@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the target's own SIGTRAP is while there is a watch, and which targets can have none. */
+#include "inside/unwind/unwind.h"
 #include "inside/watch/testing/fixture.h"
 
 #include "base/syscall.h"
@@ -68,6 +69,7 @@ static void on_signal(int number)
 Test(trap, both_guards_are_needed)
 {
 	trial_take_runner_for_keeper();
+	unwind_init();
 	watch_init();
 	trial_begin();
 	sample_guard(DETOUR_GUARD_MASK);

@@ -10,7 +10,6 @@
 #include "inside/runtime/heap.h"
 #include "inside/runtime/idle.h"
 #include "inside/store/event_store.h"
-#include "inside/watch/boundary.h"
 #include "inside/watch/follow.h"
 #include "inside/watch/frame.h"
 #include "inside/watch/sigtrap.h"
@@ -540,16 +539,6 @@ void watch_begin(void)
 
 /* ---- modules, forks ---- */
 
-static void module_came(const struct module *module)
-{
-	for (unsigned int i = 0; i < module->segment_count; i++) {
-		const struct segment *segment = &module->segments[i];
-
-		if (segment->prot & PROT_EXEC)
-			boundary_add(segment->start, segment->end, module->frames);
-	}
-}
-
 /* Of a chain, the first pointer: the places behind it change. */
 static uintptr_t first_place(const struct watch_entry *entry)
 {
@@ -569,17 +558,13 @@ static void leave_segment(const struct segment *segment)
 
 void watch_module_gone(const struct module *module)
 {
-	for (unsigned int i = 0; i < module->segment_count; i++) {
-		if (module->segments[i].prot & PROT_EXEC)
-			boundary_remove(module->segments[i].start);
+	for (unsigned int i = 0; i < module->segment_count; i++)
 		leave_segment(&module->segments[i]);
-	}
 }
 
 void watch_init(void)
 {
-	static struct registry_observer observer = { .came = module_came,
-						     .gone = watch_module_gone };
+	static struct registry_observer observer = { .gone = watch_module_gone };
 
 	registry_observe(&observer);
 	sigtrap_init();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which hits are taken, and what becomes of those that come at the wrong time. */
+#include "inside/unwind/unwind.h"
 #include "inside/watch/testing/fixture.h"
 
 #include "base/syscall.h"
@@ -520,6 +521,7 @@ Test(watch, without_guards_there_is_none, .timeout = 30)
 	struct control_watch about = sample_about(0, word, 8);
 
 	trial_take_runner_for_keeper();
+	unwind_init();
 	watch_init();
 	trial_begin();
 	cr_assert_eq(sample_add(&about), -WM_E_TRAP_GUARDS);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "inside/unwind/unwind.h"
 #include "inside/watch/testing/fixture.h"
 
 #include "abi/site.h"
@@ -40,6 +41,7 @@ void sample_guard(uint8_t flags)
 void sample_begin(void)
 {
 	trial_take_runner_for_keeper();
+	unwind_init();
 	watch_init();
 	trial_begin();
 	sample_guard(DETOUR_GUARD_MASK);

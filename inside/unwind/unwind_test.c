@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The callers of our own functions are those that libc finds; forged stacks and tables end. */
-#include "inside/watch/unwind.h"
+#include "inside/unwind/unwind.h"
 
 #include "base/testing/entered.h"
 #include "inside/marker/careful.h"
-#include "inside/watch/boundary.h"
+#include "inside/unwind/boundary.h"
 
 #include <criterion/criterion.h>
 #include <link.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Where instructions begin: code and a table of functions in, lengths out. */
-#include "inside/watch/boundary.h"
+#include "inside/unwind/boundary.h"
 
 #include "inside/marker/careful.h"
 

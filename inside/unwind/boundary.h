@@ -8,8 +8,8 @@
  * if it may be asked (careful.h). Without such a table, as in generated code, the result is
  * unknown.
  */
-#ifndef INSIDE_WATCH_BOUNDARY_H
-#define INSIDE_WATCH_BOUNDARY_H
+#ifndef INSIDE_UNWIND_BOUNDARY_H
+#define INSIDE_UNWIND_BOUNDARY_H
 
 #include <stdint.h>
 

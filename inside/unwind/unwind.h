@@ -5,11 +5,35 @@
  * ours (inside/detour/return.h). All memory is read by the kernel (careful.h), so that nothing that
  * is not what it seems can do harm. Hit path.
  */
-#ifndef INSIDE_WATCH_UNWIND_H
-#define INSIDE_WATCH_UNWIND_H
+#ifndef INSIDE_UNWIND_UNWIND_H
+#define INSIDE_UNWIND_UNWIND_H
+
+#include "base/cfi.h"
 
 #include <stdint.h>
 #include <ucontext.h>
+
+enum unwind_row {
+	UNWIND_ROW_FOUND,
+	UNWIND_ROW_SIGNAL, /* a signal handler returns there, to the kernel's frame */
+	UNWIND_ROW_NONE,   /* no table covers the address */
+	UNWIND_ROW_BAD,	   /* one does, and cannot be read or understood */
+};
+
+/* The row for the state before the instruction at `pc` runs. */
+enum unwind_row unwind_row(uint64_t pc, struct cfi_row *row);
+
+/* Whether a signal handler returns there, by its instructions. */
+int unwind_is_restorer(uint64_t pc);
+
+/*
+ * An address of ours becomes the program's: behind a return stub, of an instruction that a
+ * trampoline runs. -1: it is in code that the agent added there.
+ */
+int unwind_translate(uint64_t *pc);
+
+/* Follow the modules. Control side; before the first registry_scan(). */
+void unwind_init(void);
 
 enum unwind {
 	UNWIND_GONE,
@@ -34,6 +58,12 @@ struct unwound {
  * UNWIND_LOST: unknown.
  */
 enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *found);
+
+/*
+ * Step from a frame to its caller's, which must be above it, except from the first. Where the
+ * program counter leads to is the program's: unwind_translate(). CFI_LOST: not found.
+ */
+enum cfi_out unwind_out(struct cfi_registers *registers, int is_first);
 
 /*
  * Store the addresses to which the interrupted function and its callers return, innermost first; 0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/watch/boundary.h"
+#include "inside/unwind/boundary.h"
 
 #include "arch/access_decode.h"
 #include "arch/insn.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "inside/watch/unwind.h"
+#include "inside/unwind/unwind.h"
 
 #include "base/cfi.h"
 #include "inside/detour/memory.h"
 #include "inside/detour/moved.h"
 #include "inside/detour/return.h"
 #include "inside/marker/careful.h"
-#include "inside/watch/boundary.h"
+#include "inside/unwind/boundary.h"
 
 #define FRAMES_DEEP_MAX 4096u
 #define STACK_FAR_BYTES (1u << 20) /* from one frame to the next, by frame pointers */
@@ -31,13 +31,8 @@ static void load(struct cfi_registers *registers, const greg_t *gregs)
 	registers->is_exact = 1;
 }
 
-/*
- * Code in a trampoline gets the address that it was moved from. -1: code that the agent added
- * there.
- */
-static int move_back(struct cfi_registers *registers)
+int unwind_translate(uint64_t *pc)
 {
-	uint64_t *pc = &registers->values[CFI_RETURN];
 	uintptr_t copy, original;
 
 	if (return_original(*pc))
@@ -47,6 +42,16 @@ static int move_back(struct cfi_registers *registers)
 	else if (memory_holds(*pc - 1))
 		return -1;
 	return 0;
+}
+
+static int move_back(struct cfi_registers *registers)
+{
+	return unwind_translate(&registers->values[CFI_RETURN]);
+}
+
+int unwind_is_restorer(uint64_t pc)
+{
+	return cfi_is_restorer(&reader, pc);
 }
 
 /*
@@ -113,15 +118,7 @@ static void remember(uint64_t pc, uint32_t epoch, const struct cfi_row *row)
 	__atomic_store_n(&slot->version, version + 2, __ATOMIC_RELEASE);
 }
 
-enum unwind_row {
-	UNWIND_ROW_FOUND,
-	UNWIND_ROW_SIGNAL, /* a signal handler returns there, to the kernel's frame */
-	UNWIND_ROW_NONE,   /* no table covers the address */
-	UNWIND_ROW_BAD,	   /* one does, and cannot be read or understood */
-};
-
-/* The row for the state before the instruction at `pc` runs. */
-static enum unwind_row unwind_row(uint64_t pc, struct cfi_row *row)
+enum unwind_row unwind_row(uint64_t pc, struct cfi_row *row)
 {
 	uint32_t epoch = boundary_epoch();
 	struct cfi_function function;
@@ -204,31 +201,30 @@ static int step_by_pointer(struct cfi_registers *registers)
 	return move_back(registers) || !boundary_is_code(registers->values[CFI_RETURN]) ? -1 : 0;
 }
 
-/*
- * Step from a frame to its caller's. That must be above it, so that the walk ends. 0; -1: not
- * found.
- */
-static int step_out(struct cfi_registers *registers, int is_first)
+enum cfi_out unwind_out(struct cfi_registers *registers, int is_first)
 {
 	uint64_t pc = registers->values[CFI_RETURN] - !registers->is_exact, cfa = 0;
+	enum cfi_out out = CFI_LOST;
 	struct cfi_row row;
 
 	switch (unwind_row(pc, &row)) {
 	case UNWIND_ROW_FOUND:
-		if (cfi_cfa(&reader, &row, registers, &cfa) ||
-		    (!is_first && !is_above(&row, cfa, registers)) ||
-		    cfi_step(&reader, &row, cfa, registers) != CFI_OUT)
-			return -1;
-		return move_back(registers);
+		if (!cfi_cfa(&reader, &row, registers, &cfa) &&
+		    (is_first || is_above(&row, cfa, registers)))
+			out = cfi_step(&reader, &row, cfa, registers);
+		break;
 	case UNWIND_ROW_SIGNAL:
-		return cfi_interrupted(&reader, registers) || move_back(registers) ? -1 : 0;
+		out = cfi_interrupted(&reader, registers) ? CFI_LOST : CFI_OUT;
+		break;
 	case UNWIND_ROW_NONE:
-		if (!cfi_interrupted(&reader, registers))
-			return move_back(registers);
-		return step_by_pointer(registers);
-	default:
-		return -1;
+		if (cfi_interrupted(&reader, registers))
+			return step_by_pointer(registers) ? CFI_LOST : CFI_OUT;
+		out = CFI_OUT;
+		break;
+	case UNWIND_ROW_BAD:
+		break;
 	}
+	return out == CFI_OUT && move_back(registers) ? CFI_LOST : out;
 }
 
 void unwind_callers(const ucontext_t *context, uint64_t *callers, unsigned int wanted)
@@ -240,7 +236,7 @@ void unwind_callers(const ucontext_t *context, uint64_t *callers, unsigned int w
 	if (!move_back(&registers)) {
 		/* code outside all modules has no table, and its frame pointer is any number */
 		while (known < wanted && (!known || boundary_is_code(callers[known - 1])) &&
-		       !step_out(&registers, !known))
+		       unwind_out(&registers, !known) == CFI_OUT)
 			callers[known++] = registers.values[CFI_RETURN];
 	}
 	while (known < wanted)
