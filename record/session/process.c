@@ -196,6 +196,39 @@ int process_module(struct wm_session *session, struct process *process,
 	return err;
 }
 
+/* Whether it is the last that is known at that place. */
+static int is_known(const struct process *process, const struct loaded *loaded)
+{
+	int is = 0;
+
+	for (size_t i = 0; i < process->module_count; i++) {
+		const struct control_module *about = &process->modules[i].about;
+
+		if (about->base == loaded->base)
+			is = !about->gone && about->build_id_bytes == loaded->id.build_id_bytes &&
+			     !memcmp(about->build_id, loaded->id.build_id, about->build_id_bytes);
+	}
+	return is;
+}
+
+int process_modules_note(struct wm_session *session, struct process *process,
+			 const struct loaded_list *list)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < list->count && !err; i++) {
+		const struct loaded *loaded = &list->all[i];
+		struct control_module module = {
+			.base = loaded->base, .build_id_bytes = (uint8_t)loaded->id.build_id_bytes
+		};
+
+		memcpy(module.build_id, loaded->id.build_id, sizeof(module.build_id));
+		if (!is_known(process, loaded))
+			err = process_module(session, process, &module, loaded->path);
+	}
+	return err;
+}
+
 void process_hang_up(struct process *process, int err)
 {
 	link_release(&process->link);

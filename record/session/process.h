@@ -166,6 +166,13 @@ unsigned int process_pending(const struct process *process);
 int process_module(struct wm_session *session, struct process *process,
 		   const struct control_module *module, const char *path);
 
+/*
+ * Note the modules that no agent reports, as those loaded before it began to, since a store or a
+ * caller may be in any of them. Skips those that are known. 0 or an error.
+ */
+int process_modules_note(struct wm_session *session, struct process *process,
+			 const struct loaded_list *list);
+
 /* A request was answered: send queued ones. Returns the request's type; 0: no answer was due. */
 uint16_t process_answered(struct process *process, uint32_t serial);
 

@@ -608,7 +608,7 @@ static void process_hits_take(struct wm_session *session, struct process *proces
 	outside->session = session;
 	outside->process = process;
 	outside_code_round(outside->code);
-	err = watching_tell_modules(session, process, outside_code_modules(outside->code));
+	err = process_modules_note(session, process, outside_code_modules(outside->code));
 	if (err && !session->trace_error && session->writer)
 		session->trace_error = err;
 	perf_object_drain(outside->object, is_last, outside_take, outside);

@@ -229,7 +229,7 @@ static int find_and_arm(struct finding *finding)
 	if (!err)
 		err = watch_finding_all(finding);
 	if (!err && !finding->process->outside && !finding->process->watch.has_modules) {
-		err = watching_tell_modules(finding->session, finding->process, &finding->list);
+		err = process_modules_note(finding->session, finding->process, &finding->list);
 		finding->process->watch.has_modules = !err;
 	}
 	watch_finding_close(finding);

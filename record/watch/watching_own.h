@@ -79,13 +79,6 @@ int watch_finding_has(const struct finding *finding, size_t spec);
 int watching_has(const struct process *process, size_t spec);
 
 /*
- * Give the session the modules that no agent reports, as those loaded before it began to, since a
- * store may come from any of them. Skips those that it has. 0 or an error.
- */
-int watching_tell_modules(struct wm_session *session, struct process *process,
-			  const struct loaded_list *list);
-
-/*
  * Read the modules of the process, then make requests for all wanted specs. Call
  * watch_finding_close() in any case. 0 or an error, with the session's detail.
  */
