@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 14
+#define CONTROL_VERSION 15
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -293,7 +293,8 @@ struct control_rules {
 };
 
 /*
- * One mask for several globs. Where several match a marker, it records what any of them names.
+ * One mask for several globs. Where several match a marker, it records what any of them names, and
+ * the most callers.
  *
  * The agent reads counts by system calls, which the tool has made itself, under its own seccomp
  * filters. A target with as many filters has the same ones: it inherited them from the tool, or
@@ -303,8 +304,8 @@ struct control_rules {
 struct control_cost {
 	uint32_t count;	  /* globs */
 	uint32_t kinds;	  /* a bit for each enum cost_kind (abi/cost.h) */
-	uint32_t filters; /* of the tool */
-	uint32_t reserved;
+	uint32_t filters; /* of the tool; where `kinds` are */
+	uint32_t callers; /* of a callchain, at most; 0: none (abi/page.h) */
 };
 
 /*

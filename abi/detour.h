@@ -189,8 +189,14 @@ struct control_detour {
 	uint64_t address;     /* of the instruction that the jump replaces */
 	uint64_t point;	      /* the probed address itself, there or before it */
 	uint64_t semaphore;   /* 16 bits, counted up while armed; 0: none */
-	uint8_t original[24]; /* insn_bytes and kept_bytes, the bytes expected there */
-	/* of the event, of the return; WM_TYPE_*. Strings are read with care */
+	uint8_t original[20]; /* insn_bytes and kept_bytes, the bytes expected there */
+	uint8_t callers;      /* of a callchain, at most; 0: the events have none */
+	uint8_t up_words;     /* from the payload up to the stack pointer at the jump */
+	uint8_t reserved2[2];
+	/*
+	 * of the event, of the return; WM_TYPE_*. Strings are read with care. A callchain is the
+	 * last, and in no payload
+	 */
 	uint8_t types[2][16];
 	/*
 	 * where each of the return's fields begins in %rax, %rdx, %xmm0, %xmm1, of 8 bytes each;
@@ -213,6 +219,7 @@ struct control_place {
 	uint64_t came_ns; /* as in its MODULE; 0: it came before the session's first COMMIT */
 };
 
+_Static_assert(DETOUR_INSN_MAX + DETOUR_KEPT_MAX <= 20, "original[] has all of them");
 _Static_assert(sizeof(struct detour_head) == 32, "a multiple of DETOUR_ALIGN");
 _Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
 _Static_assert(sizeof(struct control_detour) == 128, "fixed");

@@ -222,9 +222,19 @@ struct wm_packet {
 
 /*
  * UNREADABLE: the pointer led nowhere, or might not be followed there; with it goes an empty
- * string.
+ * string. Of a callchain, whose first address is the hit's place and whose others are where its
+ * callers continue: the stack can't be read behind the last one. Two more are of callchains alone.
  */
-enum field_state { FIELD_WHOLE = 0, FIELD_NULL = 1, FIELD_CUT = 2, FIELD_UNREADABLE = 3 };
+enum field_state {
+	FIELD_WHOLE = 0,
+	FIELD_NULL = 1,
+	FIELD_CUT = 2,
+	FIELD_UNREADABLE = 3,
+	FIELD_NO_RULE = 4, /* no rule says where the caller of the last one is */
+	FIELD_ASTRAY = 5,  /* it is in no module's code, or its caller would be below it */
+};
+#define FIELD_CALLCHAIN "callchain"
+#define FIELD_CALLERS_MAX 64  /* of a callchain, besides the hit's place */
 #define FIELD_BYTES_MAX 4096u /* WM_RUN_BYTES_MAX: a string without its NUL, a run, an array */
 
 _Static_assert(sizeof(struct wm_packet) == PAGE_HEAD_BYTES, "the packet's header is packed");

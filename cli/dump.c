@@ -48,8 +48,8 @@ static const char usage[] =
 	"  --to SECONDS    up to this time\n"
 	"  -h, --help      this\n"
 	"\n"
-	"Under a hit of a watch are its functions and lines, the innermost first; with --json in\n"
-	"\"frame\". A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\".\n"
+	"Under a hit of a watch, or one with callers, are functions and lines, the innermost first;\n"
+	"with --json in \"frame\". A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\".\n"
 	"Events that were lost have a line where they are missing. Events that the kernel\n"
 	"recorded have their CPU before the name, as [3]; the thread is the one that they are\n"
 	"about.\n";
@@ -139,12 +139,16 @@ static int is_of_call(const struct trace_class *class, const struct dump_options
 		name_match(options->event, name));
 }
 
+static uint8_t frames_of(const struct trace_class *class)
+{
+	return watch_backtrace_has(class) || watch_callchain_has(class) ? WITH_FRAMES : 0;
+}
+
 static uint8_t class_flags(const struct trace_class *class, const struct dump_options *options)
 {
 	if (options->event && !name_match(options->event, class->name))
 		return 0;
-	return (uint8_t)(WANTED | (watch_backtrace_has(class) ? WITH_FRAMES : 0) |
-			 (is_of_call(class, options) ? OF_CALL : 0));
+	return (uint8_t)(WANTED | frames_of(class) | (is_of_call(class, options) ? OF_CALL : 0));
 }
 
 /* Flags of each event class, as WANTED: for each process, by class index. NULL: out of memory. */

@@ -199,6 +199,19 @@ static void address_take(struct addresses *to, const char *name, uint64_t value)
 		to->callers[to->count++] = value;
 }
 
+/* The hit's place, then where its callers continue. */
+static void callchain_take(struct addresses *to, const struct wm_event_field *field)
+{
+	size_t count = field->value.run.bytes / sizeof(uint64_t);
+	const char *at = field->value.run.start;
+
+	to->count = 0;
+	if (count)
+		memcpy(&to->ip, at, sizeof(to->ip));
+	for (size_t i = 1; i < count && to->count < WATCH_CALLERS_SHOWN; i++)
+		memcpy(&to->callers[to->count++], at + i * sizeof(to->ip), sizeof(to->ip));
+}
+
 /* The places up to the first 0. */
 static int make(struct watch_wheres *wheres, uint32_t process, uint64_t ns,
 		const struct addresses *of, struct where_backtrace *backtrace)
@@ -222,9 +235,15 @@ int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
 {
 	struct addresses addresses = { 0 };
 
-	for (uint32_t i = 0; i < event->field_count; i++)
-		if (event->fields[i].type == WM_TYPE_PTR)
-			address_take(&addresses, event->fields[i].name, event->fields[i].value.u);
+	for (uint32_t i = 0; i < event->field_count; i++) {
+		const struct wm_event_field *field = &event->fields[i];
+
+		if (field->type == WM_TYPE_PTR)
+			address_take(&addresses, field->name, field->value.u);
+		/* behind all fields of the program's */
+		if (field->type == WM_TYPE_ADDRESSES)
+			callchain_take(&addresses, field);
+	}
 	return make(wheres, process, event->realtime_ns, &addresses, backtrace);
 }
 
@@ -232,6 +251,15 @@ int watch_backtrace_has(const struct trace_class *class)
 {
 	return !strncmp(class->name, "watch:", 6) && class->count && class->fixed_bytes >= 0 &&
 	       class->types[0] == WM_TYPE_PTR && !strcmp(class->fields[0], "ip");
+}
+
+int watch_callchain_has(const struct trace_class *class)
+{
+	for (unsigned int i = 0; i < class->count && !class->has_thread; i++)
+		if (class->types[i] == WM_TYPE_ADDRESSES &&
+		    !strcmp(class->fields[i], FIELD_CALLCHAIN))
+			return 1;
+	return 0;
 }
 
 int watch_backtrace_read(struct watch_wheres *wheres, const struct merge_event *event,

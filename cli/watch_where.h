@@ -6,6 +6,7 @@
 #ifndef CLI_WATCH_WHERE_H
 #define CLI_WATCH_WHERE_H
 
+#include "abi/page.h"
 #include "read/history/spot.h"
 #include "read/pass/merge.h"
 #include "read/rows/render.h"
@@ -13,8 +14,8 @@
 
 #include <stdint.h>
 
-#define WATCH_WHERE_BYTES 512  /* of watch_where_text() */
-#define WATCH_CALLERS_SHOWN 10 /* of a backtrace, as abi/watch.h has it */
+#define WATCH_WHERE_BYTES 512		      /* of watch_where_text() */
+#define WATCH_CALLERS_SHOWN FIELD_CALLERS_MAX /* of a backtrace: a watch has fewer */
 
 struct where {
 	uint64_t address; /* 0: not known */
@@ -48,8 +49,13 @@ int watch_backtrace_event(struct watch_wheres *wheres, uint32_t process,
 const struct where *watch_where_at(struct watch_wheres *wheres, uint32_t process, uint64_t ns,
 				   uint64_t address);
 
-/* Whether events of a class are hits of a watch; and the same of such an event in a trace. */
+/* Whether events of a class are hits of a watch. */
 int watch_backtrace_has(const struct trace_class *class);
+
+/* Whether they are hits of a marker or probe with a callchain. */
+int watch_callchain_has(const struct trace_class *class);
+
+/* The places of such an event in a trace, as of watch_backtrace_event(). */
 int watch_backtrace_read(struct watch_wheres *wheres, const struct merge_event *event,
 			 struct where_backtrace *backtrace);
 

@@ -111,7 +111,8 @@ static void typealiases(struct text *text)
 	    "typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := wm_f32;\n"
 	    "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := wm_f64;\n"
 	    "typealias enum : wm_u8 { \"false\" = 0, \"true\" = 1 } := wm_bool;\n"
-	    "typealias enum : wm_u8 { whole = 0, null = 1, cut = 2, unreadable = 3 } := wm_state;\n\n");
+	    "typealias enum : wm_u8 { whole = 0, null = 1, cut = 2, unreadable = 3, "
+	    "no_rule = 4, astray = 5 } := wm_state;\n\n");
 }
 
 void metadata_head(struct text *text, const uint8_t uuid[16], const char *hostname)

@@ -72,9 +72,10 @@ static inline const uint8_t *walk_string(const uint8_t *at, const uint8_t *end)
 static inline const uint8_t *walk_run(const uint8_t *at, const uint8_t *end,
 				      unsigned int element_bytes)
 {
+	uint8_t most = element_bytes > 1 ? FIELD_ASTRAY : FIELD_CUT;
 	uint64_t bytes;
 
-	if (end - at < 5 || *at > FIELD_CUT)
+	if (end - at < 5 || *at > most)
 		return NULL;
 	bytes = (uint64_t)load_u32(at + 1) * element_bytes;
 	at += 5;

@@ -56,12 +56,12 @@ void detours_allow(void)
 {
 	seccomp_yield_forget();
 	careful_allow(seccomp_yield_is_asked() || tasks_any(is_filtered) ? 0 : kernel_getpid());
-	cost_allow(cost_any() && !seccomp_yield_is_asked() && !tasks_any(has_more_filters));
+	cost_allow(cost_kinds() && !seccomp_yield_is_asked() && !tasks_any(has_more_filters));
 }
 
 void detours_tick(const struct text *text)
 {
-	if (detour_any_strings() || watch_any() || cost_any())
+	if (detour_any_careful() || watch_any() || cost_any())
 		detours_allow();
 	watch_tick();
 	detour_tick(text);
@@ -134,7 +134,7 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 	struct detour_result result = { 0 };
 	int error;
 
-	if (detour_any_strings())
+	if (detour_any_careful())
 		detours_allow();
 	error = detour_commit(text, lane, &result);
 	take_result(change, &result, lane);
@@ -143,7 +143,7 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 
 void detours_adopted(const struct text *text)
 {
-	if (detour_any_strings())
+	if (detour_any_careful())
 		detours_allow();
 	/*
 	 * another tool's byte may be in place since the fork, and the child may end before the next

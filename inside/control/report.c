@@ -116,7 +116,10 @@ static void report_event(unsigned int lane, uint32_t id, const struct variant *v
 
 	memcpy(event.types, variant->types, sizeof event.types);
 	memcpy(text, variant->sites->text, bytes);
-	bytes = cost_declare(variant->costs[lane], event.types, text, bytes);
+	/* the text of a detour's event has them */
+	if (!variant->record)
+		bytes = cost_declare(variant->costs[lane], variant->callers[lane], event.types,
+				     text, bytes);
 	report(lane, CONTROL_EVENT, &event, sizeof event, text, bytes);
 }
 

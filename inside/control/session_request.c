@@ -117,8 +117,9 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 		return -WM_E_PROTOCOL;
 	memcpy(&cost, body, sizeof cost);
 	body += sizeof cost;
-	if (message_check_strings(body, message->bytes - sizeof cost, cost.count) || !cost.kinds ||
-	    cost.kinds & ~COST_ALL)
+	if (message_check_strings(body, message->bytes - sizeof cost, cost.count) ||
+	    !(cost.kinds | cost.callers) || cost.kinds & ~COST_ALL ||
+	    cost.callers > FIELD_CALLERS_MAX)
 		return -WM_E_PROTOCOL;
 	if (session->state != SESSION_OPEN)
 		return -EINVAL;
@@ -128,13 +129,14 @@ static int serve_cost(struct session *session, const struct wm_message *message,
 	for (uint32_t i = 0; !error && i < cost.count; i++, body += strlen(body) + 1) {
 		error = rule_check(body);
 		if (!error)
-			error = cost_add(session_lane(session), body, cost.kinds);
+			error = cost_add(session_lane(session), body, cost.kinds, cost.callers);
 	}
-	cost_filters_set(session_lane(session), cost.filters);
+	if (cost.kinds)
+		cost_filters_set(session_lane(session), cost.filters);
 	detours_allow();
-	if (!error && !cost_is_allowed())
+	if (!error && cost.kinds && !cost_is_allowed())
 		error = -EACCES;
-	else if (!error)
+	else if (!error && cost.kinds)
 		cost_counters_extend();
 	lock_release(&agent_lock);
 	return error;

@@ -94,11 +94,14 @@ static unsigned int types_count(const uint8_t types[16])
 	return end ? (unsigned int)(end - types) : 16;
 }
 
-static int check_types(const uint8_t types[16])
+/* With callers, their callchain is the last. */
+static int check_types(const uint8_t types[16], int has_callers)
 {
-	unsigned int i = 0;
+	unsigned int i = 0, count = types_count(types);
 
-	for (; i < 16 && types[i]; i++) {
+	for (; i < count; i++) {
+		if (has_callers && i + 1 == count && types[i] == WM_TYPE_ADDRESSES)
+			continue;
 		/* a run of bytes can't be read with care */
 		if (types[i] > FIELD_TYPE_MASK || !field_payload_bytes[types[i]] ||
 		    types[i] == WM_TYPE_BYTES)
@@ -119,6 +122,7 @@ static int check_once(const struct control_detour *record)
 
 	if (!(record->flags & DETOUR_ONCE))
 		return 0;
+	all -= all && record->types[1][all - 1] == WM_TYPE_ADDRESSES;
 	for (unsigned int i = 0; i < count; i++)
 		texts += record->types[0][i] == WM_TYPE_STR;
 	if (!(record->flags & DETOUR_RETURN) || record->flags & DETOUR_SECRETIVE || all <= count ||
@@ -158,7 +162,8 @@ static int check_head(const struct control_detour *record)
 		return -WM_E_PROTOCOL;
 	if (record->flags & DETOUR_SECRETIVE && !(record->flags & DETOUR_RETURN))
 		return -WM_E_PROTOCOL;
-	if (check_types(record->types[0]) || check_types(record->types[1]) || check_once(record))
+	if (record->callers > FIELD_CALLERS_MAX || check_types(record->types[0], record->callers) ||
+	    check_types(record->types[1], record->callers) || check_once(record))
 		return -WM_E_PROTOCOL;
 	return check_returns(record);
 }
@@ -543,6 +548,10 @@ static void set_event(struct detour *detour, int which, const struct record_layo
 	event->site_count = 1;
 	event->fields = strrchr(site->text, '\n') + 1; /* text_length() has counted its lines */
 	event->is_careful = 1;
+	event->record = record;
+	event->is_return = which != 0;
+	if (memchr(record->types[which], WM_TYPE_ADDRESSES, sizeof record->types[which]))
+		memset(event->callers, record->callers, sizeof event->callers);
 	event->is_call = (record->flags & DETOUR_RETURN) != 0;
 	event->number = COUNTERS_MAX + 1; /* a marker's count is worth more than one of thousands */
 	memset(event->ids, 0xff, sizeof event->ids); /* EVENT_ID_NONE */
@@ -555,11 +564,11 @@ static void set_event(struct detour *detour, int which, const struct record_layo
 	event->predicate_first = (uint8_t)(which ? types_count(record->types[0]) : 0);
 }
 
-static int any_strings;
+static int any_careful;
 
-int detour_any_strings(void)
+int detour_any_careful(void)
 {
-	return any_strings;
+	return any_careful;
 }
 
 static void detour_free(struct detour *detour)
@@ -625,7 +634,8 @@ static int make(const struct text *text, const struct control_detour *record,
 		return error;
 	}
 	table_add(detour);
-	any_strings |= has_string(record->types[0]) || has_string(record->types[1]);
+	any_careful |= record->callers || has_string(record->types[0]) ||
+		       has_string(record->types[1]);
 	*result = detour;
 	return 0;
 }

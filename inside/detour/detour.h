@@ -222,8 +222,8 @@ int chain_link(const struct text *text, struct detour *head);
 int detour_place(const struct text *text, unsigned int lane, const struct control_detour *records,
 		 unsigned int count, struct detour_refusal *refusal);
 
-/* Whether any event has ever had a string. */
-int detour_any_strings(void);
+/* Whether any event has ever had what the kernel reads for it: a string, callers. */
+int detour_any_careful(void);
 
 /* ---- arm.c ---- */
 

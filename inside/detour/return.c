@@ -34,7 +34,6 @@
 
 #define ARCH_SHADOW_STACK_STATUS 0x5005 /* asm/prctl.h, Linux 6.6: ARCH_SHSTK_STATUS */
 
-extern __attribute__((visibility("hidden"))) const unsigned char return_stubs[], return_stubs_end[];
 extern __attribute__((visibility("hidden"))) const unsigned char __start_waymark_return_text[],
 	__stop_waymark_return_text[];
 extern struct return_cell {
@@ -281,11 +280,6 @@ int return_is_code(uintptr_t pc)
 
 /* ---- a call ---- */
 
-IN_PLACE static int is_stub(uintptr_t address)
-{
-	return address - (uintptr_t)return_stubs < (uintptr_t)(return_stubs_end - return_stubs);
-}
-
 IN_PLACE static struct writer *find_writer(uintptr_t sp)
 {
 	struct writer *writer = writer_self;
@@ -402,7 +396,7 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 
 	if (stopped())
 		return 0;
-	if (unlikely(is_stub(original)))
+	if (unlikely(return_is_stub(original)))
 		return chain(writer, detour, original, address, begun);
 	unit = take_over(writer, address);
 	if (likely(!unit))
@@ -438,7 +432,7 @@ IN_PLACE uintptr_t return_put(uintptr_t *slot, uintptr_t sp)
 
 uintptr_t return_original(uintptr_t address)
 {
-	return is_stub(address)
+	return return_is_stub(address)
 		       ? return_cells[(address - (uintptr_t)return_stubs) / STUB_BYTES].original
 		       : 0;
 }
@@ -553,7 +547,9 @@ hit_once(struct writer *writer, const struct detour *detour, const struct kept *
 		to += bytes;
 		from += bytes;
 	}
-	for (; i < 15 && record->types[1][i + 1]; i++) {
+	/* up to the duration, which a callchain may follow */
+	for (; i < 15 && record->types[1][i + 1] && record->types[1][i + 1] != WM_TYPE_ADDRESSES;
+	     i++) {
 		const unsigned char *at = (const unsigned char *)words + record->return_at[i];
 
 		for (unsigned int n = field_payload_bytes[record->types[1][i]]; n; n--)

@@ -40,6 +40,14 @@ uintptr_t return_put(uintptr_t *slot, uintptr_t sp);
 /* Called when such a call returns, with where its return address was. Hit path. */
 void frame_returned(uintptr_t slot);
 
+/* arch/: the stubs. */
+extern __attribute__((visibility("hidden"))) const unsigned char return_stubs[], return_stubs_end[];
+
+static inline __attribute__((always_inline)) int return_is_stub(uintptr_t address)
+{
+	return address - (uintptr_t)return_stubs < (uintptr_t)(return_stubs_end - return_stubs);
+}
+
 /* The return address behind a stub's address; 0: it is no stub's. Hit path. */
 uintptr_t return_original(uintptr_t address);
 

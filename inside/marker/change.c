@@ -217,20 +217,21 @@ static void list_weed(struct list *list, int arm)
 	list->count = kept;
 }
 
-/* Whether a session can have its counts and its predicates at a marker. 0 or an error. */
+/* Whether a session can have its counts, callers and predicates at a marker. 0 or an error. */
 static int check_wishes(const struct variant *variant, unsigned int lane)
 {
 	static struct plan_test tests[PLAN_TESTS_MAX];
+	unsigned int callers, costs = cost_wanted(lane, variant->name, &callers);
 	int count;
 
-	if (!cost_fits(cost_wanted(lane, variant->name), variant->types))
+	if (!cost_fits(costs, callers, variant->types))
 		return -E2BIG;
 	count = predicates_bind(variant, lane, tests);
 	return count < 0 ? count : 0;
 }
 
 /*
- * A session whose counts find no room among the event's fields does not get the marker, nor one
+ * A session whose counts and callers find no room among the event's fields does not get the marker, nor one
  * whose predicates ask for other fields.
  */
 static void check_sessions(struct change *change)
@@ -267,15 +268,17 @@ static void report_events(struct change *change)
 		uint32_t added = variant->lanes_next & ~variant->lanes;
 
 		for (unsigned int lane = 0; !variant->error && lane < SESSIONS_MAX; lane++) {
-			unsigned int costs;
+			unsigned int costs, callers;
 
 			if (!(added & 1u << lane))
 				continue;
-			/* an event with other counts is another event */
-			costs = cost_wanted(lane, variant->name);
-			if (variant->ids[lane] != EVENT_ID_NONE && variant->costs[lane] == costs)
+			/* an event with other counts or callers is another event */
+			costs = cost_wanted(lane, variant->name, &callers);
+			if (variant->ids[lane] != EVENT_ID_NONE && variant->costs[lane] == costs &&
+			    variant->callers[lane] == callers)
 				continue;
 			variant->costs[lane] = (uint16_t)costs;
+			variant->callers[lane] = (uint8_t)callers;
 			variant->ids[lane] = registry_next_id(lane);
 			if (registry_listener)
 				registry_listener->event(lane, variant->ids[lane], variant);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts that markers record beside their fields (abi/cost.h): which session wants which, and how a
- * hit reads them.
+ * What markers record beside their fields, counts (abi/cost.h) and callers: which session wants
+ * which, and how a hit reads the counts.
  */
 #ifndef INSIDE_MARKER_COST_H
 #define INSIDE_MARKER_COST_H
 
 #include "abi/cost.h"
+#include "abi/page.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +20,7 @@ struct writer;
  * all that concerns rules.
  */
 #define COST_RULES_MAX 4096
-int cost_add(unsigned int lane, const char *glob, unsigned int kinds);
+int cost_add(unsigned int lane, const char *glob, unsigned int kinds, unsigned int callers);
 
 /* How many seccomp filters a thread may have: the least of what sessions with counts say. */
 void cost_filters_set(unsigned int lane, uint32_t filters);
@@ -31,10 +32,10 @@ int cost_is_allowed(void);
 
 void cost_clear(unsigned int lane);
 
-/* A bit for each kind that the session wants at the marker of that name. */
-unsigned int cost_wanted(unsigned int lane, const char *name);
+/* A bit for each kind that the session wants at the marker of that name; how many callers. */
+unsigned int cost_wanted(unsigned int lane, const char *name, unsigned int *callers);
 
-/* Whether any session wants any; and what all of them want at any marker. */
+/* Whether any session wants counts or callers; which kinds all of them want at any marker. */
 int cost_any(void);
 unsigned int cost_kinds(void);
 
@@ -49,15 +50,17 @@ static inline unsigned int cost_count(unsigned int kinds)
 }
 
 /* Whether an event has room for so many more fields. */
-int cost_fits(unsigned int kinds, const uint8_t types[16]);
+int cost_fits(unsigned int kinds, unsigned int callers, const uint8_t types[16]);
 
 /*
  * Append the fields to the types, and to a site's text their names and number. `text` has room for
  * COST_TEXT_BYTES more; returns its new length with its NUL.
  */
 #define COST_FIELD_BYTES(name, field, unit) +sizeof(field)
-#define COST_TEXT_BYTES (1 COST_KINDS(COST_FIELD_BYTES)) /* their number, and "," before each */
-size_t cost_declare(unsigned int kinds, uint8_t types[16], char *text, size_t text_bytes);
+/* the number of counts, and "," before each field */
+#define COST_TEXT_BYTES (1 + sizeof(FIELD_CALLCHAIN) COST_KINDS(COST_FIELD_BYTES))
+size_t cost_declare(unsigned int kinds, unsigned int callers, uint8_t types[16], char *text,
+		    size_t text_bytes);
 
 /*
  * The calling thread's values, in order of their kinds; COST_UNAVAILABLE if no system call may be

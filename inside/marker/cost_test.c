@@ -19,21 +19,32 @@
 
 Test(cost, rules_of_a_session_add_up_by_name)
 {
+	unsigned int callers;
+
 	cr_assert_eq(cost_any(), 0);
-	cr_assert_eq(cost_add(2, "db:query", CLOCK), 0);
-	cr_assert_eq(cost_add(2, "db:*", FAULTS), 0);
-	cr_assert_eq(cost_add(2, "db:query", SWITCHES), 0);
-	cr_assert_eq(cost_add(3, "*:*", CLOCK), 0);
-	cr_assert_eq(cost_wanted(2, "db:query"), CLOCK | FAULTS | SWITCHES);
-	cr_assert_eq(cost_wanted(2, "db:commit"), FAULTS);
-	cr_assert_eq(cost_wanted(2, "net:rx"), 0);
-	cr_assert_eq(cost_wanted(3, "net:rx"), CLOCK);
-	cr_assert_eq(cost_wanted(1, "net:rx"), 0);
+	cr_assert_eq(cost_add(2, "db:query", CLOCK, 0), 0);
+	cr_assert_eq(cost_add(2, "db:*", FAULTS, 0), 0);
+	cr_assert_eq(cost_add(2, "db:query", SWITCHES, 0), 0);
+	cr_assert_eq(cost_add(3, "*:*", CLOCK, 0), 0);
+	cr_assert_eq(cost_wanted(2, "db:query", &callers), CLOCK | FAULTS | SWITCHES);
+	cr_assert_eq(cost_wanted(2, "db:commit", &callers), FAULTS);
+	cr_assert_eq(cost_wanted(2, "net:rx", &callers), 0);
+	cr_assert_eq(cost_wanted(3, "net:rx", &callers), CLOCK);
+	cr_assert_eq(cost_wanted(1, "net:rx", &callers), 0);
+	/* the most callers; they are no count */
+	cr_assert_eq(cost_add(2, "db:query", 0, 5), 0);
+	cr_assert_eq(cost_add(2, "db:*", 0, 3), 0);
+	cr_assert_eq(cost_wanted(2, "db:query", &callers), CLOCK | FAULTS | SWITCHES);
+	cr_assert_eq(callers, 5);
+	cost_wanted(2, "db:commit", &callers);
+	cr_assert_eq(callers, 3);
+	cost_wanted(3, "db:commit", &callers);
+	cr_assert_eq(callers, 0);
 	cost_filters_set(2, 3);
 	cost_filters_set(3, 1);
 	cr_assert_eq(cost_filters(), 1);
 	cost_clear(2);
-	cr_assert_eq(cost_wanted(2, "db:query"), 0);
+	cr_assert_eq(cost_wanted(2, "db:query", &callers), 0);
 	cr_assert(cost_any());
 	cost_clear(3);
 	cr_assert_not(cost_any());
@@ -44,17 +55,17 @@ Test(cost, declared_fields_come_last)
 	uint8_t types[16] = { WM_TYPE_I32, WM_TYPE_STR }, none[16] = { 0 };
 	char text[64 + COST_TEXT_BYTES] = "bj\ndb\nquery\na.c\n7\nn,sql";
 	char bare[64 + COST_TEXT_BYTES] = "mj\ndb\ntick\na.c\n7\n";
-	size_t bytes = cost_declare(CLOCK | SWITCHES, types, text, strlen(text) + 1);
+	size_t bytes = cost_declare(CLOCK | SWITCHES, 0, types, text, strlen(text) + 1);
 
 	cr_assert_str_eq(text, "bj2\ndb\nquery\na.c\n7\nn,sql,count_task_clock,"
 			       "count_context_switches");
 	cr_assert_eq(bytes, strlen(text) + 1);
 	cr_assert(types[1] == WM_TYPE_STR && types[2] == WM_TYPE_U64 && types[3] == WM_TYPE_U64 &&
 		  !types[4]);
-	bytes = cost_declare(FAULTS, none, bare, strlen(bare) + 1);
-	cr_assert_str_eq(bare, "mj1\ndb\ntick\na.c\n7\ncount_page_faults");
+	bytes = cost_declare(FAULTS, 7, none, bare, strlen(bare) + 1);
+	cr_assert_str_eq(bare, "mj1\ndb\ntick\na.c\n7\ncallchain,count_page_faults");
 	cr_assert_eq(bytes, strlen(bare) + 1);
-	cr_assert_eq(cost_declare(0, none, bare, 7), 7);
+	cr_assert_eq(cost_declare(0, 0, none, bare, 7), 7);
 }
 
 Test(cost, texts_of_all_kinds_fit_their_room)
@@ -63,8 +74,8 @@ Test(cost, texts_of_all_kinds_fit_their_room)
 	char text[512] = "mj\ndb\ntick\na.c\n7\nn";
 	size_t before = strlen(text) + 1;
 
-	cr_assert_leq(cost_declare(COST_ALL, types, text, before), before + COST_TEXT_BYTES);
-	cr_assert_eq(strncmp(text + before, ",count_task_clock,", 18), 0);
+	cr_assert_leq(cost_declare(COST_ALL, 1, types, text, before), before + COST_TEXT_BYTES);
+	cr_assert_eq(strncmp(text + before, ",callchain,count_task_clock,", 28), 0);
 }
 
 Test(cost, sixteen_fields_leave_no_room)
@@ -72,11 +83,14 @@ Test(cost, sixteen_fields_leave_no_room)
 	uint8_t types[16];
 
 	memset(types, WM_TYPE_U8, sizeof types);
-	cr_assert(cost_fits(0, types));
-	cr_assert_not(cost_fits(CLOCK, types));
+	cr_assert(cost_fits(0, 0, types));
+	cr_assert_not(cost_fits(CLOCK, 0, types));
+	cr_assert_not(cost_fits(0, 1, types));
 	types[15] = 0;
-	cr_assert(cost_fits(CLOCK, types));
-	cr_assert_not(cost_fits(CLOCK | FAULTS, types));
+	cr_assert(cost_fits(CLOCK, 0, types));
+	cr_assert(cost_fits(0, 1, types));
+	cr_assert_not(cost_fits(CLOCK, 1, types));
+	cr_assert_not(cost_fits(CLOCK | FAULTS, 0, types));
 }
 
 static void touch_pages(void)

@@ -290,24 +290,49 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 
 #define ROOM_MAX (STORE_PAGE_BYTES - PAGE_HEAD_BYTES - LANE_SLACK - EVENT_EXTENDED_BYTES - 64)
 
-/* What an event has behind its fields, for one consumer. */
+#define RUN_HEAD_BYTES 5u
+
+/* What an event has behind its fields, for one consumer: a callchain, then counts. */
 struct costs {
-	unsigned int kinds; /* 0: nothing */
-	int is_last;	    /* read when the rest is written: `values` are of no use */
+	const struct hit_callers *callers; /* NULL: none */
+	unsigned int most;		   /* of its addresses */
+	unsigned int kinds;		   /* 0: no counts */
+	int is_last; /* read when the rest is written: `values` are of no use */
 	const struct writer *writer;
 	uint64_t values[COST_KINDS_COUNT];
 };
 
+static inline uint32_t callers_count(const struct costs *costs)
+{
+	return costs->callers->count < costs->most ? costs->callers->count : costs->most;
+}
+
 static inline uint32_t costs_bytes(const struct costs *costs)
 {
-	return cost_count(costs->kinds) * 8u;
+	uint32_t bytes = cost_count(costs->kinds) * 8u;
+
+	return costs->callers ? bytes + RUN_HEAD_BYTES + 8 * callers_count(costs) : bytes;
+}
+
+static unsigned char *put_callers(unsigned char *to, const struct costs *costs)
+{
+	uint32_t count = callers_count(costs);
+
+	*to = count < costs->callers->count ? FIELD_CUT : costs->callers->state;
+	put32(to + 1, count);
+	to += RUN_HEAD_BYTES;
+	for (uint32_t i = 0; i < count; i++)
+		put64(to + 8 * i, costs->callers->all[i]);
+	return to + 8 * count;
 }
 
 /* There is room. */
 static unsigned char *put_costs(unsigned char *to, struct costs *costs)
 {
-	uint32_t bytes = costs_bytes(costs);
+	uint32_t bytes = cost_count(costs->kinds) * 8u;
 
+	if (costs->callers)
+		to = put_callers(to, costs);
 	if (costs->is_last) {
 		/* a fault on this memory is not the span's */
 		for (uint32_t i = 0; i < bytes; i += 8)
@@ -343,7 +368,7 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 			put64(to + 8 * i, payload[i]);
 		to += plan->payload_bytes;
 	}
-	if (costs->kinds) {
+	if (costs->kinds || costs->callers) {
 		if (to + costs_bytes(costs) > limit)
 			return -1;
 		to = put_costs(to, costs);
@@ -386,22 +411,71 @@ static int record_at(struct writer *writer, int depth, const struct plan *plan, 
 	return 0;
 }
 
-/* `is_lost`: the begin of the call was lost. */
+/* ---- its callers ---- */
+
+void (*hit_callers_find)(const struct hit_registers *here, const struct hit_at *at,
+			 struct hit_callers *callers);
+
+/* The caller's, which inlines it: its frame is the first of the walk. */
+static inline __attribute__((always_inline)) void registers_keep(struct hit_registers *here)
+{
+	__asm__ volatile("leaq 0f(%%rip), %%rax\n\t"
+			 "movq %%rax, (%0)\n\t"
+			 "movq %%rsp, 8(%0)\n\t"
+			 "movq %%rbp, 16(%0)\n\t"
+			 "movq %%rbx, 24(%0)\n\t"
+			 "movq %%r12, 32(%0)\n\t"
+			 "movq %%r13, 40(%0)\n\t"
+			 "movq %%r14, 48(%0)\n\t"
+			 "movq %%r15, 56(%0)\n"
+			 "0:"
+			 :
+			 : "r"(here)
+			 : "rax", "memory");
+}
+
+/* Found once for all consumers of a hit. */
+struct callers {
+	const struct hit_registers *here;
+	struct hit_at at;
+	struct hit_callers found; /* count 0: not yet */
+};
+
+static void callers_need(struct callers *callers)
+{
+	if (callers->found.count)
+		return;
+	hit_callers_find(callers->here, &callers->at, &callers->found);
+}
+
+/*
+ * `is_lost`: the begin of the call was lost. `callers`: where a consumer wants some. The time of a
+ * begin is behind all work for it, that of any other event before.
+ */
 static int record(struct writer *writer, int depth, const struct plan *plan,
 		  const struct plan_consumer *consumer, const uint64_t *payload, uintptr_t sp,
-		  int is_lost)
+		  int is_lost, struct callers *callers)
 {
 	uint32_t session = consumer->lane;
 	struct costs costs = { .kinds = consumer->costs, .writer = writer };
+	uint64_t ticks;
 
 	if (depth >= 0 && !is_lost) {
 		costs.is_last = plan->costs == PLAN_COSTS_LAST;
 		if (costs.kinds & COST_COUNTED)
 			cost_prepare(writer);
+		if (consumer->callers && plan->kind == 'b')
+			callers_need(callers);
 		if (costs.kinds && !costs.is_last)
 			cost_read(writer, costs.kinds, costs.values);
+		ticks = clock_ticks(stores[session].clock);
+		if (consumer->callers) {
+			callers_need(callers);
+			costs.callers = &callers->found;
+			costs.most = 1u + consumer->callers;
+		}
 		return record_at(writer, depth, plan, session, consumer->event_id, payload, sp,
-				 clock_ticks(stores[session].clock), &costs);
+				 ticks, &costs);
 	}
 	if (depth < 0)
 		lane_discard(NULL, NULL, session, 0);
@@ -484,6 +558,52 @@ static inline void note_begin(struct writer *writer, const struct marker *marker
 }
 
 /*
+ * For each session that has it, or lost its begin. Returns the lanes that discarded it; *rejected:
+ * those whose predicates do not hold.
+ */
+static inline __attribute__((always_inline)) uint32_t
+record_all(struct writer *writer, int depth, const struct plan *plan, const uint64_t *payload,
+	   uintptr_t sp, uint32_t wanted, uint32_t lost, struct callers *callers,
+	   uint32_t *rejected)
+{
+	uint32_t discarded = 0;
+
+	for (unsigned int i = 0; i < plan->consumer_count; i++) {
+		const struct plan_consumer *consumer = &plan->consumers[i];
+		uint32_t lane = 1u << consumer->lane;
+
+		if (consumer->test_count && wanted & lane &&
+		    !predicates_hold(writer, plan, consumer, (const unsigned char *)payload))
+			*rejected |= lane;
+		else if (plan->keeps)
+			continue;
+		else if ((wanted | lost) & lane && record(writer, depth, plan, consumer, payload,
+							  sp, (lost & lane) != 0, callers))
+			discarded |= lane;
+	}
+	return discarded;
+}
+
+/* The same with callers, which take some room on the stack. */
+static __attribute__((noinline)) uint32_t
+record_callers(struct writer *writer, int depth, const struct plan *plan, const uint64_t *payload,
+	       uintptr_t sp, uint32_t wanted, uint32_t lost, const struct hit_registers *here,
+	       uint32_t *rejected)
+{
+	struct callers callers;
+
+	callers.here = here;
+	callers.at = (struct hit_at){ .record = plan->record,
+				      .is_return = plan->is_return,
+				      .sp = sp,
+				      .payload = payload,
+				      .stack = writer->stack };
+	callers.found.wanted = plan->callers;
+	callers.found.count = 0;
+	return record_all(writer, depth, plan, payload, sp, wanted, lost, &callers, rejected);
+}
+
+/*
  * The entry of a call whose event is written at the return. A handler that comes in between and
  * keeps a call of its own is noticed by `fills`: then nothing is kept of this one.
  */
@@ -532,18 +652,15 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 		return;
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
 	wanted = plan ? lanes_ended(plan, begun, &lost) : 0;
-	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
-		const struct plan_consumer *consumer = &plan->consumers[i];
-		uint32_t lane = 1u << consumer->lane;
+	if (plan && plan->callers) {
+		struct hit_registers here;
 
-		if (consumer->test_count && wanted & lane &&
-		    !predicates_hold(writer, plan, consumer, (const unsigned char *)payload))
-			rejected |= lane;
-		else if (plan->keeps)
-			continue;
-		else if ((wanted | lost) & lane &&
-			 record(writer, depth, plan, consumer, payload, sp, (lost & lane) != 0))
-			discarded |= lane;
+		registers_keep(&here);
+		discarded = record_callers(writer, depth, plan, payload, sp, wanted, lost, &here,
+					   &rejected);
+	} else if (plan) {
+		discarded = record_all(writer, depth, plan, payload, sp, wanted, lost, NULL,
+				       &rejected);
 	}
 	if (plan && plan->keeps && wanted & ~rejected)
 		keep(writer, plan, payload);

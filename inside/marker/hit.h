@@ -2,6 +2,10 @@
 #ifndef INSIDE_MARKER_HIT_H
 #define INSIDE_MARKER_HIT_H
 
+#include "abi/detour.h"
+#include "abi/page.h"
+#include "inside/store/thread_writer.h"
+
 #include <stdint.h>
 
 /*
@@ -14,7 +18,6 @@ uint64_t hit_entry(const uint8_t types[16]);
 uint64_t hit_entry_detour(void);
 
 struct marker;
-struct writer;
 
 /*
  * The end of a call, for the sessions that recorded its begin (thread_writer.h: `begun`). It counts
@@ -32,6 +35,34 @@ void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t
 
 /* One that could not be taken: counted as lost with each session that has the event. Hit path. */
 void hit_discard(const struct marker *marker, uintptr_t sp);
+
+/* ---- callers of a hit ---- */
+
+/* The registers at an instruction of the agent's. */
+struct hit_registers {
+	uintptr_t pc, sp, bp, bx, r12, r13, r14, r15;
+};
+
+/* Where a hit was. */
+struct hit_at {
+	const struct control_detour *record; /* NULL: a marker */
+	int is_return;			     /* of its function; the payload is of no use */
+	uintptr_t sp;			     /* where its stub pushed */
+	const uint64_t *payload;
+	struct writer_stack stack; /* the thread's own */
+};
+
+/* Its place and callers. */
+struct hit_callers {
+	unsigned int wanted; /* callers, FIELD_CALLERS_MAX at most */
+	unsigned int count;  /* of all[] */
+	uint8_t state;	     /* enum field_state */
+	uint64_t all[1 + FIELD_CALLERS_MAX];
+};
+
+/* inside/unwind/caller_walk.h, which is above; set before any event has callers. Hit path. */
+extern void (*hit_callers_find)(const struct hit_registers *here, const struct hit_at *at,
+				struct hit_callers *callers) __attribute__((visibility("hidden")));
 
 /* arch/: the stubs. */
 void hit_enter_fixed(void);

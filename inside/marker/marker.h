@@ -40,8 +40,11 @@ struct variant {
 	uint32_t lanes_next;	/* what they are to be, in a change */
 	uint32_t lanes_before;	/* what they were, before that */
 	uint32_t number;	/* of its hit counter + 1 (plan.h); 0 before its first plan */
-	uint32_t ids[SESSIONS_MAX];   /* EVENT_ID_NONE before the session's first arming */
-	uint16_t costs[SESSIONS_MAX]; /* what the events of that id count (cost.h) */
+	uint32_t ids[SESSIONS_MAX];    /* EVENT_ID_NONE before the session's first arming */
+	uint16_t costs[SESSIONS_MAX];  /* what the events of that id count (cost.h) */
+	uint8_t callers[SESSIONS_MAX]; /* how many callers they have at most; 0: no callchain */
+	const struct control_detour *record; /* NULL: a marker */
+	uint8_t is_return;		     /* of its function */
 	struct plan_probe *probes, *probes_next;
 	uint32_t probe_count, probe_count_next;
 	struct variant *next_in_change;
@@ -95,7 +98,8 @@ struct registry_listener {
  * Detours and watches follow the modules in which their places are, whether a tool is there or not.
  */
 struct registry_observer {
-	void (*came)(const struct module *module); /* new: nothing is armed in it yet */
+	/* new: nothing is armed in it yet. NULL: nothing is to be done */
+	void (*came)(const struct module *module);
 	void (*gone)(const struct module *module); /* its memory is gone: touch nothing there */
 	struct registry_observer *next;		   /* the registry's */
 };

@@ -89,6 +89,7 @@ struct plan_test {
 	uint8_t is_last; /* of its row */
 	char glob[PREDICATE_TEXT_BYTES];
 };
+struct control_detour;
 
 struct plan {
 	/* made by plan_finish() from the rest */
@@ -120,11 +121,16 @@ struct plan {
 	uint8_t rejects_early;
 	uint8_t keeps;	     /* the entry of a call with DETOUR_ONCE: nothing is written */
 	uint16_t text_bytes; /* of a string, as much as an event has; 0: FIELD_BYTES_MAX */
-	const struct plan_test *tests; /* of all consumers; NULL: none has any */
+	const struct plan_test *tests;	     /* of all consumers; NULL: none has any */
+	uint8_t callers;		     /* the most that a consumer wants */
+	uint8_t is_return;		     /* of `record`'s function */
+	char kind;			     /* as in the site's text */
+	const struct control_detour *record; /* NULL: a marker's */
 	struct plan_consumer {
 		uint32_t event_id;
 		uint16_t costs;			/* a bit for each enum cost_kind (abi/cost.h) */
 		uint8_t lane;			/* which session, 0 to SESSIONS_MAX - 1 */
+		uint8_t callers;		/* at most; 0: none, and no callchain */
 		uint8_t first_test, test_count; /* of the plan's; none: it wants all hits */
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */

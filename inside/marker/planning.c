@@ -101,6 +101,9 @@ static struct plan *make(struct variant *variant)
 	plan->is_careful = variant->is_careful;
 	plan->keeps = variant->keeps;
 	plan->text_bytes = variant->is_once ? DETOUR_KEPT_TEXT_BYTES : 0;
+	plan->kind = variant->kind;
+	plan->record = variant->record;
+	plan->is_return = variant->is_return;
 	if (variant->is_call)
 		plan->begun = PLAN_BEGUN(store_openings(), variant->lanes);
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
@@ -108,8 +111,11 @@ static struct plan *make(struct variant *variant)
 			plan->consumers[plan->consumer_count++] = (struct plan_consumer){
 				.event_id = variant->ids[lane],
 				.lane = (uint8_t)lane,
+				.callers = variant->callers[lane],
 				.costs = variant->costs[lane],
 			};
+		if (variant->lanes & 1u << lane && variant->callers[lane] > plan->callers)
+			plan->callers = variant->callers[lane];
 		if (variant->lanes & 1u << lane && variant->costs[lane])
 			plan->costs = variant->kind == 'b' ? PLAN_COSTS_LAST : PLAN_COSTS_FIRST;
 		if (variant->lanes & 1u << lane && store_clock(lane) != STORE_CLOCK_TSC)

@@ -32,7 +32,7 @@ int unwind_is_restorer(uint64_t pc);
  */
 int unwind_translate(uint64_t *pc);
 
-/* Follow the modules. Control side; before the first registry_scan(). */
+/* Follow the modules, and let hits have callers. Control side; before the first registry_scan(). */
 void unwind_init(void);
 
 enum unwind {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The code and the tables of the modules that come and go. */
+#include "inside/marker/hit.h"
 #include "inside/marker/marker.h"
 #include "inside/unwind/boundary.h"
+#include "inside/unwind/caller_walk.h"
 #include "inside/unwind/unwind.h"
 
 #include <sys/mman.h>
@@ -29,4 +31,5 @@ void unwind_init(void)
 	static struct registry_observer observer = { .came = module_came, .gone = module_gone };
 
 	registry_observe(&observer);
+	hit_callers_find = caller_walk;
 }

@@ -299,6 +299,12 @@ static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *a
 		out_char(out, '[');
 		at = put_addresses(out, at, " ", "");
 		out_short(out, "]...", state == FIELD_CUT ? 4 : 1);
+		if (state == FIELD_UNREADABLE)
+			out_literal(out, " (unreadable)");
+		else if (state == FIELD_NO_RULE)
+			out_literal(out, " (no_rule)");
+		else if (state == FIELD_ASTRAY)
+			out_literal(out, " (astray)");
 		return at;
 	case WM_TYPE_BOOL:
 		out_short(out, *at ? "true" : "false", *at ? 4 : 5);
@@ -684,6 +690,8 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 	json_names(out, class, event->fields);
 	json_state(out, class, event->fields, FIELD_CUT, "cut");
 	json_state(out, class, event->fields, FIELD_UNREADABLE, "unreadable");
+	json_state(out, class, event->fields, FIELD_NO_RULE, "no_rule");
+	json_state(out, class, event->fields, FIELD_ASTRAY, "astray");
 	if (format->put_members)
 		format->put_members(out, event, format->data);
 	out_literal(out, "}\n");

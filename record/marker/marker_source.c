@@ -53,7 +53,7 @@ static long calls_try(void)
 	return filters > 0 ? filters : 0;
 }
 
-/* Before the markers are armed: each spec's glob with its mask. */
+/* Before the markers are armed: each spec's glob with its mask and number of callers. */
 static int send_costs(struct wm_session *session, struct process *process)
 {
 	long filters = spec_costs(session->specs) ? calls_try() : 0;
@@ -63,11 +63,12 @@ static int send_costs(struct wm_session *session, struct process *process)
 		const struct spec *spec = &session->specs->all[i];
 		struct control_cost cost = { .count = 1,
 					     .kinds = spec->costs,
-					     .filters = (uint32_t)filters };
+					     .filters = (uint32_t)filters,
+					     .callers = spec->callers };
 		struct iovec parts[] = { { &cost, sizeof(cost) },
-					 { spec->glob, spec->costs ? strlen(spec->glob) + 1 : 0 } };
+					 { spec->glob, spec->glob ? strlen(spec->glob) + 1 : 0 } };
 
-		if (spec->costs)
+		if (spec->costs || spec->callers)
 			err = process_request(process, CONTROL_COST, parts, 2);
 	}
 	return err;
@@ -259,11 +260,11 @@ static int change_one(struct wm_session *session, struct process *process,
 	return err == -WM_E_GONE ? 0 : err;
 }
 
-/* The agent adds what a marker counts, and its predicates, to what it had before. */
+/* The agent adds what a marker counts, its callers and predicates to what it had before. */
 static int check_fixed(struct wm_session *session, const struct spec *specs, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (specs[i].costs || specs[i].predicate_count)
+		if (specs[i].costs || specs[i].callers || specs[i].predicate_count)
 			return session_fail(session, -WM_E_SPEC_FIXED, "%s", specs[i].text);
 	return 0;
 }
@@ -369,7 +370,8 @@ static int refused_take(struct wm_session *session, struct process *process,
 	    second < (const char *)message->body + message->bytes)
 		site_place(second, other, sizeof(other));
 	if (head.error == -E2BIG)
-		snprintf(words, sizeof(words), ": its fields and counts are more than 16");
+		snprintf(words, sizeof(words),
+			 ": its fields, counts and callchain are more than 16");
 	else if (head.error == -WM_E_NO_PARAMETER || head.error == -WM_E_FIELD_TYPE)
 		predicate_words(session->specs, name, text, words, sizeof(words));
 	snprintf(detail, sizeof(detail), "%s%s%s%s", place, other[0] ? " and " : "", other, words);

@@ -2,6 +2,7 @@
 #include "record/probe/probe_plan.h"
 
 #include "abi/control.h"
+#include "abi/page.h"
 #include "base/array.h"
 #include "base/name_match.h"
 #include "base/slots.h"
@@ -135,6 +136,10 @@ static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *
 	if (*last && used < TEXT_BYTES)
 		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", count ? ", " : "",
 				 last);
+	/* of a call that is one event, at its return */
+	if (place->callers && !(place->is_once && kind == 'b') && used < TEXT_BYTES)
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s",
+				 count || *last ? ", " : "", FIELD_CALLCHAIN);
 	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
 }
 
@@ -269,7 +274,7 @@ static int is_covered(const struct making *making, const struct asked *asked,
 
 	if (strcmp(there->subsystem, place->subsystem) || strcmp(there->event, place->event))
 		return 0;
-	if (!has_all_hits(there, place))
+	if (!has_all_hits(there, place) || place->callers > there->callers)
 		return 0;
 	if (making->is_glob)
 		return 1;
@@ -368,6 +373,27 @@ static int is_in_guarded(const struct making *making, uint64_t address)
 	return 0;
 }
 
+/*
+ * Leave out the last of 16 fields: the callchain is one. 0; -E2BIG: a predicate may need that
+ * field.
+ */
+static int callchain_make_room(struct code_place *place)
+{
+	const struct code_field *returns = code_place_returns(place);
+
+	if (place->is_once)
+		return place->field_count + place->return_count + 2 > CODE_FIELDS_MAX ? -E2BIG : 0;
+	if (place->predicate_count && place->field_count == CODE_FIELDS_MAX)
+		return -E2BIG;
+	if (place->return_count == CODE_RETURNS_MAX)
+		place->return_count--;
+	if (place->field_count == CODE_FIELDS_MAX)
+		place->field_count--;
+	memmove(place->fields + place->field_count, returns,
+		place->return_count * sizeof(*returns));
+	return 0;
+}
+
 static int found(const struct code_place *place, int err, const char *detail, void *data)
 {
 	struct making *making = data;
@@ -375,7 +401,13 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	int failed;
 
 	making->spec->matches++;
-	failed = err ? 0 : settle_taken(making, place);
+	wanted.is_safe = making->spec->request->is_safe;
+	wanted.callers = making->spec->request->callers;
+	if (!err && wanted.callers) {
+		err = callchain_make_room(&wanted);
+		detail = err ? "its fields and the callchain are more than 16" : detail;
+	}
+	failed = err ? 0 : settle_taken(making, &wanted);
 	if (failed)
 		return failed < 0 ? failed : 0;
 	if (!err)
@@ -386,7 +418,6 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 		err = -WM_E_DETOUR_TAKEN;
 		detail = "Waymark replaces the function in this recording";
 	}
-	wanted.is_safe = making->spec->request->is_safe;
 	return keep(making, &wanted, err, detail);
 }
 
@@ -473,13 +504,14 @@ static int fill(struct making *making)
 
 /*
  * Whether the module is libc, and a watch needs SIGTRAP, or a filter may forbid what hits call:
- * markers have counts, probes strings.
+ * markers have counts, probes strings, and both have callers.
  */
 static int is_guarded(const struct spec_list *specs, const char *path)
 {
 	if (strcmp(name_last_part(path), LIBC_NAME))
 		return 0;
-	return spec_count(specs, SPEC_OF(watch)) || spec_costs(specs) || spec_reads_strings(specs);
+	return spec_count(specs, SPEC_OF(watch)) || spec_costs(specs) || spec_callers(specs) ||
+	       spec_reads_strings(specs);
 }
 
 int plan_concerns(const struct spec_list *specs, const char *path,

@@ -634,6 +634,9 @@ static int look(struct wm_session *session, struct process *process, const struc
 		err = -WM_E_GONE;
 	else if (is_denied(err) && !has_parents(process))
 		session_fail(session, err, "pid %d: its memory may not be read", (int)process->pid);
+	/* callers are in any of them */
+	if (!err && spec_callers(session->specs))
+		err = process_modules_note(session, process, &pass.list);
 	if (!err)
 		err = fresh = see_to_modules(&pass);
 	loaded_release(&pass.list);
@@ -657,7 +660,8 @@ int probe_arm(struct wm_session *session, struct process *process)
 {
 	int err;
 
-	if (is_for_guards_alone(session->specs) && !spec_costs(session->specs))
+	if (is_for_guards_alone(session->specs) && !spec_costs(session->specs) &&
+	    !spec_callers(session->specs))
 		return 0;
 	process->probed.is_on = 1;
 	process->probed.is_followed = 0;

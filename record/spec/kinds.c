@@ -5,6 +5,7 @@
  */
 #include "record/spec/kinds.h"
 
+#include "abi/page.h"
 #include "record/spec/spec.h"
 
 #include <linux/perf_event.h>
@@ -22,8 +23,13 @@
 #define IF								\
 	{ "if", SPEC_NAMES, "CONDITION", "only hits for which it is true: FIELD, one of == != < <= > >= & ~, a VALUE",	\
 	  .most = PREDICATES_MAX, .read = spec_read_predicate }
+#define CALLERS_DEFAULT 10
+#define BT(request, member)								\
+	{ "bt", SPEC_NUMBER, "N", "who called, up to N callers; the default is 10",	\
+	  IN(request, member), .flag = CALLERS_DEFAULT, .min = 1, .max = FIELD_CALLERS_MAX }
 
 static const struct spec_option marker_options[] = {
+	BT(spec, callers),
 	{ "count", SPEC_NAMES, "NAME+NAME", "what its thread has used so far, by name",
 	  .divider = '+', .most = COST_NAMES_MAX, .read = spec_read_cost },
 	IF,
@@ -35,10 +41,10 @@ static const struct spec_option marker_options[] = {
 
 static const struct spec_option function_options[] = {
 	FLAG("ret", code_request, wants_return, 1, "the return too: the call becomes a span; ret:TYPE", .read = spec_read_type),
-	ARGS, IF, SAFE,
+	ARGS, BT(code_request, callers), IF, SAFE,
 };
-static const struct spec_option usdt_options[] = { ARGS, IF, SAFE };
-static const struct spec_option address_options[] = { IF, SAFE };
+static const struct spec_option usdt_options[] = { ARGS, BT(code_request, callers), IF, SAFE };
+static const struct spec_option address_options[] = { BT(code_request, callers), IF, SAFE };
 
 static const struct spec_option trail_options[] = {
 	FLAG("auto", trail_request, origins, 1u << ORIGINS, "the best origin that works here; the default"),

@@ -39,6 +39,25 @@ static void refused(const char *text, int error, const char *word)
 	cr_assert(strstr(list.words, word), "%s: %s", text, list.words);
 }
 
+Test(marker_spec, callers_are_of_markers_and_probes)
+{
+	cr_assert_not(spec_callers(&list));
+	cr_assert_eq(spec_add(&list, "db:query/bt/"), 0);
+	cr_assert(spec_callers(&list));
+	cr_assert_eq(list.all[0].callers, 10);
+	cr_assert_eq(spec_add(&list, "func:malloc/ret,bt=64,arg1/"), 0);
+	cr_assert_eq(list.all[1].request->callers, 64);
+	cr_assert_eq(list.all[1].callers, 0);
+	spec_drop(&list);
+	spec_drop(&list);
+	cr_assert_eq(spec_add(&list, "usdt:db:query/bt=1/"), 0);
+	cr_assert(spec_callers(&list));
+	spec_drop(&list);
+	refused("db:query/bt=65/", -WM_E_SPEC, "takes a number from 1 to 64");
+	refused("addr:f.c:7/bt=0/", -WM_E_SPEC, "takes a number from 1 to 64");
+	cr_assert_eq(list.count, 0);
+}
+
 Test(marker_spec, wrong_counts_are_refused_by_name)
 {
 	refused("db:query/count=task-clocks/", -WM_E_COUNT_EVENT, "did you mean task-clock");
@@ -49,8 +68,8 @@ Test(marker_spec, wrong_counts_are_refused_by_name)
 		"is one too many: count takes 4");
 	refused("db:query/count=/", -WM_E_SPEC, "count=");
 	refused("db:query/counts=cs/", -WM_E_SPEC, "counts=cs");
-	refused("db:query/count=cs,bt/", -WM_E_SPEC,
-		"\"bt\" (column 19) is an option of watch, and not of marker");
+	refused("db:query/count=cs,follow/", -WM_E_SPEC,
+		"\"follow\" (column 19) is an option of watch, and not of marker");
 	refused("db:query/count=cs", -WM_E_SPEC, "");
 	refused("db:query//", -WM_E_SPEC, "an option is empty");
 	refused("func:malloc/count=cs/", -WM_E_SPEC, "is an option of marker");

@@ -124,6 +124,16 @@ int spec_marker_predicates(const struct spec_list *list)
 	return 0;
 }
 
+int spec_callers(const struct spec_list *list)
+{
+	int any = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		any |= list->all[i].callers ||
+		       (list->all[i].request && list->all[i].request->callers);
+	return any;
+}
+
 static int request_reads_strings(const struct code_request *request)
 {
 	int reads = request->return_type == WM_TYPE_STR;

@@ -18,9 +18,10 @@
 #include <stdint.h>
 
 struct spec {
-	char *text;	/* as given */
-	char *glob;	/* of markers: SUBSYS:EVENT; else NULL */
-	uint32_t costs; /* of markers: what they count, by enum cost_kind */
+	char *text;	  /* as given */
+	char *glob;	  /* of markers: SUBSYS:EVENT; else NULL */
+	uint32_t costs;	  /* of markers: what they count, by enum cost_kind */
+	uint32_t callers; /* of markers: bt=N; 0: no callchain */
 	/* of markers: all must hold (abi/predicate.h); places have theirs in the request */
 	struct predicate predicates[PREDICATES_MAX];
 	unsigned int predicate_count;
@@ -77,6 +78,9 @@ uint32_t spec_costs(const struct spec_list *list);
 
 /* Whether any spec of markers has predicates. */
 int spec_marker_predicates(const struct spec_list *list);
+
+/* Whether any marker or probe asks for callers. */
+int spec_callers(const struct spec_list *list);
 
 /* Whether any probe asks for a string. */
 int spec_reads_strings(const struct spec_list *list);

@@ -36,8 +36,9 @@ struct code_request {
 	unsigned int line;
 	struct code_wish wishes[CODE_FIELDS_MAX];
 	unsigned int wish_count;
-	int wants_all; /* `args` */
-	int is_safe;   /* only where no uprobe of other tools can leave wrong code behind */
+	int wants_all;	  /* `args` */
+	uint32_t callers; /* bt=N; 0: no callchain */
+	int is_safe;	  /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;
 	uint8_t return_type; /* as a wish's */
 	/* all must hold for a hit to be recorded; what they name becomes a field, too */

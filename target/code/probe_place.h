@@ -69,6 +69,8 @@ struct code_place {
 	/* address is a function's entry: no red zone, no vector state that counts */
 	int is_entry;
 	int wants_return, wants_entry;
+	/* at most, in a callchain of each event, which then has a field less; 0: none */
+	uint32_t callers;
 	int is_safe; /* not where a uprobe of other tools could leave wrong code behind */
 	/* the request's, and which of the event's fields each is about */
 	const struct predicate *predicates;

@@ -299,9 +299,11 @@ static void flags_restore(struct emit *emit)
 
 /*
  * Write the way in for the event. stack_bytes: from the stack pointer up to where it was at the
- * point. Returns 0, -EINVAL for a field that makes no sense, -WM_E_FIELD_REACH.
+ * point; *up_words: as in struct control_detour. Returns 0, -EINVAL for a field that makes no
+ * sense, -WM_E_FIELD_REACH.
  */
-static int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes)
+static int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes,
+			uint8_t *up_words)
 {
 	int32_t red_zone = place->is_entry ? 0 : RED_ZONE_BYTES;
 	struct layout layout = { .emit = emit };
@@ -318,6 +320,7 @@ static int payload_emit(struct emit *emit, const struct code_place *place, unsig
 	layout.payload_bytes = (layout.payload_bytes + 7) & ~7;
 	layout.down = layout.payload_bytes + 16 + red_zone;
 	layout.point = layout.down + (int32_t)stack_bytes;
+	*up_words = (uint8_t)(layout.down / 8);
 	stack_move(emit, -red_zone);
 	flags_push(emit);
 	stack_move(emit, -layout.payload_bytes - 8);
@@ -410,7 +413,7 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 		return 0;
 	}
 	if (!(detour->flags & DETOUR_SECRETIVE))
-		err = payload_emit(&trampoline->emit, place, span->stack_bytes);
+		err = payload_emit(&trampoline->emit, place, span->stack_bytes, &detour->up_words);
 	if (!err && (detour->flags & DETOUR_RETURN))
 		payload_emit_return(&trampoline->emit, span->stack_bytes);
 	detour->link_at = trampoline->emit.bytes;
@@ -451,9 +454,13 @@ static void returns_fill(struct control_detour *detour, const struct code_place 
 	if (place->is_once) {
 		memcpy(detour->types[1], detour->types[0], first);
 		detour->types[1][first + place->return_count] = WM_TYPE_U64; /* the duration */
+		if (place->callers)
+			detour->types[1][first + place->return_count + 1] = WM_TYPE_ADDRESSES;
 		detour->flags |= DETOUR_ONCE;
 		return;
 	}
+	if (place->callers)
+		detour->types[1][place->return_count] = WM_TYPE_ADDRESSES;
 	if (place->return_count > 1 || detour->return_at[0] % 16)
 		detour->flags |= DETOUR_RETURN_PARTS;
 	else if (detour->return_at[0])
@@ -475,6 +482,9 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 	image_read(&sweep->image, span->address, detour->original, detour->insn_bytes + span->kept);
 	for (unsigned int i = 0; i < place->field_count && i < CODE_FIELDS_MAX; i++)
 		detour->types[0][i] = place->fields[i].type;
+	detour->callers = (uint8_t)place->callers;
+	if (place->callers && !place->is_once)
+		detour->types[0][place->field_count] = WM_TYPE_ADDRESSES;
 	if (span->insn.decoded.meta.category == ZYDIS_CATEGORY_CALL)
 		detour->flags |= DETOUR_CALL;
 	if (place->is_safe)
