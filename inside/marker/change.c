@@ -231,8 +231,8 @@ static int check_wishes(const struct variant *variant, unsigned int lane)
 }
 
 /*
- * A session whose counts and callers find no room among the event's fields does not get the marker, nor one
- * whose predicates ask for other fields.
+ * A session whose counts and callers find no room among the event's fields does not get the marker,
+ * nor one whose predicates ask for other fields.
  */
 static void check_sessions(struct change *change)
 {
