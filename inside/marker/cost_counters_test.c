@@ -160,7 +160,7 @@ static void begin(void)
 	close((int)fd);
 	cr_assert_eq(store_init(), 0);
 	cost_counters_open = open_faults;
-	cr_assert_eq(cost_add(0, "db:query", CYCLES | MISSES | UNCOUNTED), 0);
+	cr_assert_eq(cost_add(0, "db:query", CYCLES | MISSES | UNCOUNTED, 0), 0);
 	cost_allow(1);
 	pthread_create(&control_thread, NULL, control, NULL);
 	while (!__atomic_load_n(&control_life.tid, __ATOMIC_ACQUIRE))
@@ -241,10 +241,10 @@ Test(cost_counters, thread_gets_its_own_at_its_first_hit, .init = begin, .fini =
 	cost_counters_reap(1000);
 	cr_assert_eq(mappings(), 0, "no session wants any");
 	cr_assert_not(cost_counters_of(self()));
-	cost_add(0, "db:query", MISSES | UNCOUNTED);
+	cost_add(0, "db:query", MISSES | UNCOUNTED, 0);
 	cost_prepare(self());
 	cr_assert_eq(mappings(), 1, "the next session has them again");
-	cost_add(1, "db:query", CYCLES | UNCOUNTED);
+	cost_add(1, "db:query", CYCLES | UNCOUNTED, 0);
 	cost_counters_extend();
 	cr_assert_eq(mappings(), 2, "another session wants more");
 	end();

@@ -3,6 +3,7 @@
 #include "record/spec/spec.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>
 

@@ -44,7 +44,7 @@ static uint32_t answer_to(struct engine_channel *channel, const uint32_t *word, 
 	uint32_t answer;
 
 	while ((answer = __atomic_load_n(word, __ATOMIC_SEQ_CST)) == asked) {
-		__atomic_add_fetch(&channel->told, 1, __ATOMIC_SEQ_CST);
+		__atomic_add_fetch(&channel->ready_count, 1, __ATOMIC_SEQ_CST);
 		usleep(1000);
 	}
 	return answer;
