@@ -325,7 +325,7 @@ struct engine_places {
 struct engine_control {
 	uint32_t tool;
 	uint32_t asked;	      /* ENGINE_ASKED_* */
-	uint32_t ready_count; /* a futex that engines wake, and the tool sleeps on: there is something */
+	uint32_t ready_count; /* a futex: engines wake it when the tool has something to take */
 	uint32_t served; /* counts up with each forked child that was served, or refused; a futex */
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t reserved;

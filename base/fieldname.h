@@ -28,8 +28,9 @@ int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_B
 int fieldname_is_hex(const char *fields_text, int argument);
 
 /*
- * Call `label` for each name of an argument's values: those of WM_ENUM(expr, A, B = 4, C), which are written as
- * an enumeration's are. A value that is no number has no name; nor has one that counts on from it.
+ * Call `label` for each name of the values of an argument: those of WM_ENUM(expr, A, B = 4, C),
+ * written as those of an enumeration. A value that is no number has no name, nor has a value that
+ * counts on from it.
  */
 void fieldname_labels(const char *fields_text, int argument,
 		      void (*label)(uint64_t value, const char *name, void *data), void *data);

@@ -44,8 +44,8 @@ int process_become(const struct thread *child);
 /*
  * The caller is about to trace a thread. If another recorded process has it, the tool has that
  * process leave the engine first, and no longer traces one of vfork(2). 0; -EPERM: it can't leave.
- * If thread->is_tracing then, process_traced() must follow, behind the call or where a signal breaks
- * it off. `seizes`: the thread waits until then, so that it does not run on untraced.
+ * If thread->is_tracing then, process_traced() must follow: behind the call, or where a signal
+ * breaks it off. `seizes`: the thread waits until then, so that it does not run on untraced.
  */
 long process_is_traced(struct thread *thread, uint32_t tid, int seizes);
 void process_traced(struct thread *thread);

@@ -102,7 +102,7 @@ struct span_pairs {
 	int has_alone;
 	const struct span_half *replayed; /* one of `alone` that is put together now */
 	struct span_calls *calls;	  /* is given each measured span, or NULL */
-	struct summary_slicing slicing; /* of the stream being read */
+	struct summary_slicing slicing;	  /* of the stream being read */
 	/* then the event that is being read: */
 	struct span_place place;
 	const struct trace_class *class;

@@ -110,14 +110,17 @@ template <class T, bool = std::is_integral<T>::value> struct integer {
 	static constexpr int type = WM_TYPE_REFUSED;
 };
 template <class T> struct integer<T, true> {
-	static constexpr int type =
-		std::is_same<T, bool>::value   ? WM_TYPE_BOOL
-		: std::is_same<T, char>::value ? WM_TYPE_CHAR
-		: sizeof(T) == 1 ? (std::is_signed<T>::value ? WM_TYPE_I8 : WM_TYPE_U8)
-		: sizeof(T) == 2 ? (std::is_signed<T>::value ? WM_TYPE_I16 : WM_TYPE_U16)
-		: sizeof(T) == 4 ? (std::is_signed<T>::value ? WM_TYPE_I32 : WM_TYPE_U32)
-		: sizeof(T) == 8 ? (std::is_signed<T>::value ? WM_TYPE_I64 : WM_TYPE_U64)
-					       : WM_TYPE_REFUSED;
+	static constexpr int type = std::is_same<T, bool>::value   ? WM_TYPE_BOOL
+				    : std::is_same<T, char>::value ? WM_TYPE_CHAR
+				    : sizeof(T) == 1
+					    ? (std::is_signed<T>::value ? WM_TYPE_I8 : WM_TYPE_U8)
+				    : sizeof(T) == 2
+					    ? (std::is_signed<T>::value ? WM_TYPE_I16 : WM_TYPE_U16)
+				    : sizeof(T) == 4
+					    ? (std::is_signed<T>::value ? WM_TYPE_I32 : WM_TYPE_U32)
+				    : sizeof(T) == 8
+					    ? (std::is_signed<T>::value ? WM_TYPE_I64 : WM_TYPE_U64)
+					    : WM_TYPE_REFUSED;
 };
 
 /* The type of a number, a pointer or an enumeration. */
@@ -150,19 +153,21 @@ template <class T> struct object_is {
 	template <class U>
 	static char run(decltype(sample<U>().data()) *, decltype(sample<U>().size()) *);
 	template <class U> static long run(...);
-	template <class U> static char duration(typename U::period*,decltype(sample<U>().count())*);
+	template <class U>
+	static char duration(typename U::period *, decltype(sample<U>().count()) *);
 	template <class U> static long duration(...);
 	template <class U> static char time(decltype(sample<U>().time_since_epoch()) *, int *);
 	template <class U> static long time(...);
 	template <class U> static char atomic(decltype(sample<U>().load()) *, int *);
 	template <class U> static long atomic(...);
 
-	static constexpr object_kind kind =
-		sizeof(run<T>(nullptr, nullptr)) == 1	     ? OBJECT_RUN
-		: sizeof(duration<T>(nullptr, nullptr)) == 1 ? OBJECT_DURATION
-		: sizeof(time<T>(nullptr, nullptr)) == 1     ? OBJECT_TIME
-		: sizeof(atomic<T>(nullptr, nullptr)) == 1   ? OBJECT_ATOMIC
-							     : OBJECT_OTHER;
+	static constexpr object_kind kind = sizeof(run<T>(nullptr, nullptr)) == 1 ? OBJECT_RUN
+					    : sizeof(duration<T>(nullptr, nullptr)) == 1
+						    ? OBJECT_DURATION
+					    : sizeof(time<T>(nullptr, nullptr)) == 1 ? OBJECT_TIME
+					    : sizeof(atomic<T>(nullptr, nullptr)) == 1
+						    ? OBJECT_ATOMIC
+						    : OBJECT_OTHER;
 };
 
 /*
@@ -195,7 +200,7 @@ template <class T, class = void> struct field : refused<T> {
 template <class T>
 struct field<T, typename std::enable_if<!std::is_same<T, long double>::value &&
 					number<T>::type != WM_TYPE_REFUSED>::type>
-	: scalar<number<T>::type, T> {
+    : scalar<number<T>::type, T> {
 };
 template <class T>
 struct field<T, typename std::enable_if<std::is_same<T, long double>::value>::type> {
@@ -220,14 +225,14 @@ template <> struct field<wm_bytes> : scalar<WM_TYPE_BYTES, wm_bytes> {
 };
 template <class T>
 struct field<T, typename std::enable_if<std::is_function<T>::value>::type>
-	: scalar<WM_TYPE_PTR, T *> {
+    : scalar<WM_TYPE_PTR, T *> {
 };
 template <class T>
 struct field<T, typename std::enable_if<is_array_of<T>::value>::type> : scalar<T::type, T> {
 };
 template <class T>
 struct field<T, typename std::enable_if<std::is_class<T>::value && !is_array_of<T>::value>::type>
-	: object<T> {
+    : object<T> {
 };
 
 template <class T> struct object<T, OBJECT_RUN> {
@@ -308,8 +313,7 @@ template <class T> WM__INLINE T net(T value)
 					       : wm__net_i64(static_cast<long>(value)));
 }
 
-template <class T>
-WM__INLINE auto hex(const T &value) -> decltype(field<plain<T>>::stored(value))
+template <class T> WM__INLINE auto hex(const T &value) -> decltype(field<plain<T>>::stored(value))
 {
 	static_assert(WM__IS_INTEGER(field<plain<T>>::type & ~WM_TYPE_ARRAY), WM__HEX_TEXT);
 	return field<plain<T>>::stored(value);
@@ -326,10 +330,10 @@ WM__INLINE auto labelled(const T &value) -> decltype(field<plain<T>>::stored(val
 #define WM_NET(e) (::waymark_detail::net(e))
 #define WM_HEX(e) (::waymark_detail::hex(e))
 #define WM_ENUM(e, ...) (::waymark_detail::labelled(e))
-#define WM__FIELD_OF(e) ::waymark_detail::field< ::waymark_detail::plain<decltype(e)>>
+#define WM__FIELD_OF(e) ::waymark_detail::field<::waymark_detail::plain<decltype(e)>>
 #define WM__TYPE(e) (WM__FIELD_OF(e)::type)
 #define WM__IS_ARRAY(e)                                                                            \
-	(std::is_array< ::waymark_detail::plain<decltype(e)>>::value &&                            \
+	(std::is_array<::waymark_detail::plain<decltype(e)>>::value &&                             \
 	 WM__TYPE(e) == WM_TYPE_REFUSED)
 #define WM__ASSERT(cond, text) static_assert(cond, text)
 #else
@@ -338,12 +342,13 @@ WM__INLINE auto labelled(const T &value) -> decltype(field<plain<T>>::stored(val
  * that the type is known where nothing is evaluated. It points to a struct wm_array.
  */
 #define WM_ARRAY(p, n)                                                                             \
-	((struct wm_array(*)[WM__ELEMENT(p)]) &                                                    \
-	 (struct wm_array){ (p), (unsigned long long)(n) })
+	((struct wm_array(*)[WM__ELEMENT(p)]) & (struct wm_array){ (p), (unsigned long long)(n) })
 #define WM__ELEMENT(p)                                                                             \
-	_Generic(*(p), long double: WM__WRONG_ARRAY, default: WM__TYPE_NUMBER(*(p),WM__WRONG_ARRAY))
+	_Generic(*(p), long double                                                                 \
+		 : WM__WRONG_ARRAY, default                                                        \
+		 : WM__TYPE_NUMBER(*(p), WM__WRONG_ARRAY))
 #define WM__AS_ARRAY(e)                                                                            \
-	_Generic((e), struct wm_array(*)[]: (e), default: (struct wm_array(*)[1])0)
+	_Generic((e), struct wm_array(*)[] : (e), default : (struct wm_array(*)[1])0)
 
 #define WM__WRONG(type) ((struct wm_array(*)[type])0)
 #define WM_HEX(e)                                                                                  \
@@ -352,16 +357,16 @@ WM__INLINE auto labelled(const T &value) -> decltype(field<plain<T>>::stored(val
 #define WM_ENUM(e, ...)                                                                            \
 	__builtin_choose_expr(WM__IS_INTEGER(WM__TYPE(e)), (e), WM__WRONG(WM__WRONG_ENUM))
 #define WM_NET(e)                                                                                  \
-	_Generic((e),                                                                              \
-		short: wm__net_i16,                                                                \
-		unsigned short: wm__net_u16,                                                       \
-		int: wm__net_i32,                                                                  \
-		unsigned int: wm__net_u32,                                                         \
-		long: wm__net_i64,                                                                 \
-		unsigned long: wm__net_u64,                                                        \
-		long long: wm__net_i64,                                                            \
-		unsigned long long: wm__net_u64,                                                   \
-		default: wm__net_wrong)(e)
+	_Generic((e), short                                                                        \
+		 : wm__net_i16, unsigned short                                                     \
+		 : wm__net_u16, int                                                                \
+		 : wm__net_i32, unsigned int                                                       \
+		 : wm__net_u32, long                                                               \
+		 : wm__net_i64, unsigned long                                                      \
+		 : wm__net_u64, long long                                                          \
+		 : wm__net_i64, unsigned long long                                                 \
+		 : wm__net_u64, default                                                            \
+		 : wm__net_wrong)(e)
 WM__INLINE struct wm_array (*wm__net_wrong())[WM__WRONG_NET]
 {
 	return 0;
@@ -381,25 +386,25 @@ WM__INLINE unsigned long wm__net_u64(unsigned long value)
 
 /* A number's type; `other` for what has no name here. */
 #define WM__TYPE_NAMED(e, other, ...)                                                              \
-	_Generic((e),                                                                              \
-		_Bool: WM_TYPE_BOOL,                                                               \
-		char: WM_TYPE_CHAR,                                                                \
-		signed char: WM_TYPE_I8,                                                           \
-		unsigned char: WM_TYPE_U8,                                                         \
-		short: WM_TYPE_I16,                                                                \
-		unsigned short: WM_TYPE_U16,                                                       \
-		int: WM_TYPE_I32,                                                                  \
-		unsigned int: WM_TYPE_U32,                                                         \
-		long: WM_TYPE_I64,                                                                 \
-		unsigned long: WM_TYPE_U64,                                                        \
-		long long: WM_TYPE_I64,                                                            \
-		unsigned long long: WM_TYPE_U64,                                                   \
-		float: WM_TYPE_F32,                                                                \
-		double: WM_TYPE_F64,                                                               \
-		long double: WM_TYPE_F64,                                                          \
-		__int128: WM_TYPE_REFUSED,                                                         \
-		unsigned __int128: WM_TYPE_REFUSED,                                                \
-		__VA_ARGS__ default: other)
+	_Generic((e), _Bool                                                                        \
+		 : WM_TYPE_BOOL, char                                                              \
+		 : WM_TYPE_CHAR, signed char                                                       \
+		 : WM_TYPE_I8, unsigned char                                                       \
+		 : WM_TYPE_U8, short                                                               \
+		 : WM_TYPE_I16, unsigned short                                                     \
+		 : WM_TYPE_U16, int                                                                \
+		 : WM_TYPE_I32, unsigned int                                                       \
+		 : WM_TYPE_U32, long                                                               \
+		 : WM_TYPE_I64, unsigned long                                                      \
+		 : WM_TYPE_U64, long long                                                          \
+		 : WM_TYPE_I64, unsigned long long                                                 \
+		 : WM_TYPE_U64, float                                                              \
+		 : WM_TYPE_F32, double                                                             \
+		 : WM_TYPE_F64, long double                                                        \
+		 : WM_TYPE_F64, __int128                                                           \
+		 : WM_TYPE_REFUSED, unsigned __int128                                              \
+		 : WM_TYPE_REFUSED, __VA_ARGS__ default                                            \
+		 : other)
 #define WM__TYPE_NUMBER(e, wrong) WM__TYPE_NAMED(e, WM__TYPE_REST(e, wrong), )
 #define WM__TYPE(e)                                                                                \
 	WM__TYPE_NAMED(e, WM__TYPE_REST(e, WM_TYPE_REFUSED), char *: WM_TYPE_STR, const char *: WM_TYPE_STR,        \
@@ -415,20 +420,19 @@ WM__INLINE unsigned long wm__net_u64(unsigned long value)
  * An array, by its type before it becomes a pointer; a bit-field has no __typeof__. A function has
  * the type of what it points to.
  */
-#define WM__POINTER_OF(e)                                                                          \
-	__builtin_choose_expr(__builtin_classify_type(e) == 5, (e), (int *)0)
+#define WM__POINTER_OF(e) __builtin_choose_expr(__builtin_classify_type(e) == 5, (e), (int *)0)
 #define WM__IS_ARRAY(e)                                                                            \
-	_Generic((e), char *: 0, const char *: 0, default:                                         \
-		 !__builtin_types_compatible_p(__typeof__(WM__POINTER_OF(e)),                      \
-					       __typeof__(((void)0, WM__POINTER_OF(e)))) &&        \
-			 !__builtin_types_compatible_p(__typeof__(WM__POINTER_OF(e)),              \
-						       __typeof__(*WM__POINTER_OF(e))))
+	_Generic((e), char * : 0, const char * : 0, default                                        \
+		 : !__builtin_types_compatible_p(__typeof__(WM__POINTER_OF(e)),                    \
+						 __typeof__(((void)0, WM__POINTER_OF(e)))) &&      \
+			   !__builtin_types_compatible_p(__typeof__(WM__POINTER_OF(e)),            \
+							 __typeof__(*WM__POINTER_OF(e))))
 #define WM__ASSERT(cond, text) _Static_assert(cond, text)
 #endif
 
 /* Bytes that a field takes in the payload: a string is its pointer, a run is both words. */
 #define WM__BYTES_OF(t)                                                                            \
-	((t) == WM_TYPE_BYTES || ((t) & WM_TYPE_ARRAY) ? 16                                        \
+	((t) == WM_TYPE_BYTES || ((t)&WM_TYPE_ARRAY) ? 16                                          \
 	 : ((t) == WM_TYPE_I64 || (t) == WM_TYPE_U64 || (t) >= WM_TYPE_F64) && (t) != WM_TYPE_CHAR \
 		 ? 8                                                                               \
 	 : (t) == WM_TYPE_I32 || (t) == WM_TYPE_U32 || (t) == WM_TYPE_F32 ? 4                      \
@@ -561,9 +565,9 @@ WM__INLINE unsigned char *wm__put_array(unsigned char *to, const void *array)
 		 long long : 1, unsigned long long : 1, float : 1, double : 1, long double : 1,    \
 		 char * : 1, const char * : 1, struct wm_bytes : 1, default : 0)
 #define WM__PUT_FIELD(a, i, e)                                                                     \
-	wm__to = _Generic((e),                                                                     \
-		struct wm_array(*)[]: wm__put_array(wm__to, WM__AS_ARRAY(e)),                      \
-		default: WM__PUT_VALUE(e));
+	wm__to = _Generic((e), struct wm_array(*)[]                                                \
+			  : wm__put_array(wm__to, WM__AS_ARRAY(e)), default                        \
+			  : WM__PUT_VALUE(e));
 #define WM__PUT_VALUE(e)                                                                           \
 	_Generic((e),                                                                              \
 		_Bool: wm__put_u8,                                                                 \

@@ -111,15 +111,15 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 				 : WM__EACH(WM__SDT_OPERAND, _, ##__VA_ARGS__)[wm__last] "n"(0));  \
 		WM__OPEN(name, text, ##__VA_ARGS__)                                                \
 		{                                                                                  \
-		unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]                      \
-			__attribute__((aligned(8)));                                               \
-		unsigned char *wm__to = wm__payload;                                               \
-		const unsigned char *wm__from = wm__payload;                                       \
-		WM__EACH(WM__SDT_PUT, _, ##__VA_ARGS__)                                            \
-		WM__ENTER(name, wm__payload, wm__payload);                                         \
-		WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                        \
-		(void)wm__to;                                                                      \
-		(void)wm__from;                                                                    \
+			unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]              \
+				__attribute__((aligned(8)));                                       \
+			unsigned char *wm__to = wm__payload;                                       \
+			const unsigned char *wm__from = wm__payload;                               \
+			WM__EACH(WM__SDT_PUT, _, ##__VA_ARGS__)                                    \
+			WM__ENTER(name, wm__payload, wm__payload);                                 \
+			WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                \
+			(void)wm__to;                                                              \
+			(void)wm__from;                                                            \
 		}                                                                                  \
 		WM__CLOSE                                                                          \
 	} while (0)

@@ -82,7 +82,7 @@
  * What a site's text operand says, line by line; the fields' text comes last, as written. A level
  * is " info" and the like, or "".
  */
-#define WM__SITE_TEXT(kind, level, subsys, event, fields)                                                 \
+#define WM__SITE_TEXT(kind, level, subsys, event, fields)                                          \
 	kind WM__WAY "\n" subsys "\n" event "\n" __FILE__ "\n" WM__TEXT(__LINE__) level "\n" fields
 
 #define WM__TABLES(name, cold)                                                                     \
@@ -284,15 +284,16 @@ wm__armed:
 /* A block of its own, so that its declarations come first in one. */
 #define WM__COLD_BLOCK(name, ...)                                                                  \
 	{                                                                                          \
-	WM__EACH(WM__HOLD_FIELD, _, ##__VA_ARGS__)                                                 \
-	unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)] __attribute__((aligned(8))); \
-	unsigned char *wm__to = wm__payload;                                                       \
-	const unsigned char *wm__from = wm__payload;                                               \
-	WM__EACH(WM__PUT_FIELD, _, ##__VA_ARGS__)                                                  \
-	WM__ENTER(name, wm__payload, wm__payload);                                                 \
-	WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                                \
-	(void)wm__to;                                                                              \
-	(void)wm__from;                                                                            \
+		WM__EACH(WM__HOLD_FIELD, _, ##__VA_ARGS__)                                         \
+		unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]                      \
+			__attribute__((aligned(8)));                                               \
+		unsigned char *wm__to = wm__payload;                                               \
+		const unsigned char *wm__from = wm__payload;                                       \
+		WM__EACH(WM__PUT_FIELD, _, ##__VA_ARGS__)                                          \
+		WM__ENTER(name, wm__payload, wm__payload);                                         \
+		WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                        \
+		(void)wm__to;                                                                      \
+		(void)wm__from;                                                                    \
 	}
 
 /* True while armed. The event has no payload; what the stub is given is never read. */
@@ -326,24 +327,22 @@ WM__INLINE void wm__scope_leave(struct wm__record **scope)
  */
 #define WM__SCOPE(level, subsys, event, fields, ...)                                               \
 	WM__SCOPE1(WM__GLUE(wm__scope_, __COUNTER__), WM__NAME("b", subsys, event),                \
-		   WM__NAME("e", subsys, event),                                                   \
-		   WM__SITE_TEXT("b", level, subsys, event, fields),                               \
+		   WM__NAME("e", subsys, event), WM__SITE_TEXT("b", level, subsys, event, fields), \
 		   WM__SITE_TEXT("e", level, subsys, event, ""), ##__VA_ARGS__)
 #define WM__SCOPE1(scope, begin, end, begin_text, end_text, ...)                                   \
-	struct wm__record *scope __attribute__((cleanup(wm__scope_leave), unused)) =               \
-		__extension__({                                                                    \
-			struct wm__record *wm__scope = 0;                                          \
-			WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                         \
-			WM__OPEN(begin, begin_text, ##__VA_ARGS__)                                 \
-			WM__COLD_BLOCK(begin, ##__VA_ARGS__)                                       \
-			__asm__ volatile(".Lwm_site%=: " WM__ATT "lea " end                        \
-					 "(%%rip), " WM__REG("wm_record") WM__ATT_END              \
-					 "\n\t" WM__RECORDS(end)                                   \
-						 WM__ENTRY(end, "0", "0", "0, 0, 0, 0")            \
-					 : [wm_record] "=r"(wm__scope)                             \
-					 : [wm_text] "i"(end_text));                               \
-			WM__CLOSE                                                                  \
-			wm__scope;                                                                 \
-		})
+	struct wm__record *scope __attribute__((cleanup(wm__scope_leave),                          \
+						unused)) = __extension__({                         \
+		struct wm__record *wm__scope = 0;                                                  \
+		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
+		WM__OPEN(begin, begin_text, ##__VA_ARGS__)                                         \
+		WM__COLD_BLOCK(begin, ##__VA_ARGS__)                                               \
+		__asm__ volatile(".Lwm_site%=: " WM__ATT "lea " end                                \
+				 "(%%rip), " WM__REG("wm_record") WM__ATT_END                      \
+				 "\n\t" WM__RECORDS(end) WM__ENTRY(end, "0", "0", "0, 0, 0, 0")    \
+				 : [wm_record] "=r"(wm__scope)                                     \
+				 : [wm_text] "i"(end_text));                                       \
+		WM__CLOSE                                                                          \
+		wm__scope;                                                                         \
+	})
 
 #endif
