@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # The command's front: help, version, unknown words, exit statuses.
-set -uo pipefail
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
 
 waymark=$WAYMARK_BUILD/cli/waymark
-failed=0
 
 # expect STATUS STREAM TEXT [ARGUMENT]...: that status, and TEXT on that stream
 expect()
@@ -93,17 +93,18 @@ for words in "help --tables" claims "list --events" "stat -j true" "stat -I 10ms
 done
 
 # Each command reads numbers, sizes, times and signals alike. A program that is not there, or a trace,
-# is missed only after its options were read.
+# is missed only after its options were read. Watches are refused before that where no breakpoint fires.
+! no_watches=$(lacks breakpoint-write) || echo "left out, options of watches: $no_watches"
 for for in 10 10s 10sec 1.5SECONDS 500ms 7usec 2m 2min 1h; do
 	expect 1 err "No such file" record --for $for ./nothere
-	expect 1 err "No such file" watch --for $for count ./nothere
+	[ -n "$no_watches" ] || expect 1 err "No such file" watch --for $for count ./nothere
 done
 for size in 1048576 64M 64MB 64MiB 64mib 0.5G; do
 	expect 1 err "No such file" record --buffer $size -e trail/last=$size/ ./nothere
 done
 for signal in USR1 usr1 SIGUSR1 sigusr1 10 0xa RTMIN sigrtmin+1 SIGRTMIN+30; do
 	expect 1 err "No such file" record -e trail/last=1M/ --on signal:$signal ./nothere
-	expect 1 err "No such file" record -e watch:x/signal=$signal/ ./nothere
+	[ -n "$no_watches" ] || expect 1 err "No such file" record -e watch:x/signal=$signal/ ./nothere
 done
 for bad in "" 10x 10xs -1 +1 " 1" "1 " 1e3 999999999999h; do
 	for command in record stat top watch; do
@@ -135,7 +136,7 @@ options()
 	grep -oE -- '--[a-z][a-z-]+' | sort -u
 }
 for command in record list report dump trail export diff compress coverage claims top doctor; do
-	page=$(dirname "$0")/../docs/man/waymark-$command.1.md
+	page=$source_dir/docs/man/waymark-$command.1.md
 	if ! diff <("$waymark" $command --help | options) <(grep '^\*\*-' "$page" | options); then
 		echo "waymark $command: the help (<) and the manual page (>) differ"
 		failed=1

@@ -31,7 +31,9 @@ expect "resumed.c" $? 7
 # Flags, those that rt_sigreturn(2) does not restore among them.
 cc -O2 -I"$source_dir/include" "$source_dir/tests/probes/flags.c" \
 	"$source_dir/tests/probes/flags_portable.c" -o flags -lpthread || exit 1
-timeout 60 "$waymark" record -v -e trail/soft/ -o flags.trail -- ./flags 60 >native 2>words
+unkept=$(flags_unkept ./flags) || fail "flags.c: natively it does not pass"
+[ "$unkept" = 0 ] || echo "not compared, this machine loses them natively: flags $unkept (NT)"
+timeout 60 "$waymark" record -v -e trail/soft/ -o flags.trail -- ./flags 60 "$unkept" >native 2>words
 expect "flags: $(grep -v 'wrong 0' native) $(cat words)" "$(grep -c 'wrong 0' native)" 7
 
 # Hot traces whose branches go both ways: the trail says of each function what the program has counted.

@@ -168,10 +168,12 @@ fi
 # All flags, DF and AC among them, and a thread's first hit under these: by each way into the agent.
 cc -O2 $has_sdt -I"$source_dir/include" "$probes_dir/flags.c" "$probes_dir/flags_portable.c" -o flags -lpthread || exit 1
 middle=$(printf '0x%x' $((0x$(nm flags | awk '$3 == "placed_middle" { print $1 }'))))
-./flags >flags.native
+unkept=$(flags_unkept ./flags) || fail "flags.c: natively it does not pass"
+[ "$unkept" = 0 ] || echo "not compared, this machine loses them natively: flags $unkept (NT)"
+./flags 1 "$unkept" >flags.native
 for spec in func:plain/arg1:u8,arg3:u64/ "addr:flags+$middle" func:returned/arg1:u8,arg3,ret/ func:chained/ret/ \
 	func:string/arg1:str/ ${has_sdt:+usdt:flags:noted} marker:flags:marked marker:flags:marked_portably; do
-	launched "flags_$((++number))" "$spec" ./flags
+	launched "flags_$((++number))" "$spec" ./flags 1 "$unkept"
 	grep 'wrong' out | cmp -s - flags.native || fail "$spec: $(grep -v ' wrong 0' out)"
 	[ "$(json recorded)" -ge 256 ] || fail "$spec: $(json recorded) events"
 done

@@ -81,6 +81,12 @@ tells_clocks()
 
 # ---- nothing simulated is kept ----
 
-[ ! -e cache/waymark/trials ] || ! grep -q "fails" cache/waymark/trials || [ "$("$waymark" doctor | grep -c "  limited  breakpoint-masked")" -eq 1 ] ||
-	fail "a simulated failure is in the cache: $(cat cache/waymark/trials)"
+# what fails in the cache fails on this machine, too, asked anew
+[ ! -e cache/waymark/trials ] || {
+	env -u WAYMARK_SIMULATE XDG_CACHE_HOME="$folder/real" "$waymark" doctor >/dev/null
+	awk '$2 == "fails" { print $1 }' real/waymark/trials | sort >really
+	awk '$2 == "fails" { print $1 }' cache/waymark/trials | sort | comm -23 - really >simulated
+	[ ! -s simulated ] && ! grep -q "simulated" cache/waymark/trials ||
+		fail "a simulated failure is in the cache: $(cat simulated cache/waymark/trials)"
+}
 exit $failed

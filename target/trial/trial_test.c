@@ -107,13 +107,14 @@ Test(trial, untrusted_tsc_is_detected)
 
 Test(trial, names_must_match_whole)
 {
+	struct trial_answer real = asked(TRIAL_INT80);
 	size_t bytes;
 
 	setenv("WAYMARK_SIMULATE", "int80,,tsc", 1);
 	cr_assert_null(simulate_unknown(&bytes));
 	setenv("WAYMARK_SIMULATE", "int8,xint80,int80x,,", 1);
 	cr_assert(!strncmp(simulate_unknown(&bytes), "int8,", 5) && bytes == 4);
-	cr_assert_neq(asked(TRIAL_INT80).words[0], 'S');
+	cr_assert_str_eq(asked(TRIAL_INT80).words, real.words);
 }
 
 Test(trial, hanging_trial_is_bounded_and_reported)

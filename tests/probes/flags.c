@@ -2,8 +2,8 @@
 /*
  * Calls functions with every value of CF, PF, AF, ZF, SF, OF, DF, NT, AC and ID. None of them
  * changes these itself, but a marker's site, which changes the first six. Prints
- * `WAY calls N wrong N`.
- * flags [ROUNDS]
+ * `WAY calls N wrong N`, and after calls that were wrong the flags that were, ` flags 0xN`.
+ * flags [ROUNDS [UNKEPT]]: the flags UNKEPT are set and cleared as the others, and not compared
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -75,19 +75,27 @@ static void marked(void)
 void marked_portably(void);
 
 static int rounds = 1;
+static uint64_t unkept;
 
 static void way_try(const char *name, void (*function)(void), uint64_t wanted)
 {
 	unsigned int wrong = 0, calls = 0;
+	uint64_t changed, all_changed = 0;
 
+	wanted &= ~unkept;
 	for (int round = 0; round < rounds; round++)
 		for (uint64_t flags = ALL;; flags = (flags - 1) & ALL) {
 			calls++;
-			wrong += (with_flags(function, flags | 0x202) & wanted) != (flags & wanted);
+			changed = (with_flags(function, flags | 0x202) ^ flags) & wanted;
+			wrong += changed != 0;
+			all_changed |= changed;
 			if (!flags)
 				break;
 		}
-	printf("%s calls %u wrong %u\n", name, calls, wrong);
+	printf("%s calls %u wrong %u", name, calls, wrong);
+	if (wrong)
+		printf(" flags 0x%llx", (unsigned long long)all_changed);
+	printf("\n");
 }
 
 /* A thread's first hit has all flags set. */
@@ -113,6 +121,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		rounds = atoi(argv[1]);
+	if (argc > 2)
+		unkept = strtoull(argv[2], NULL, 0);
 	if (pthread_create(&thread, NULL, ways_try, NULL) || pthread_join(thread, NULL))
 		return 2;
 	return 0;

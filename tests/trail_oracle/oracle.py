@@ -23,6 +23,7 @@ where they wait for a byte on, `attached`.
 import ctypes
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -489,6 +490,11 @@ def judge(build, argv):
         argv = argv + ["without"]
     is_same_way = addresses_stay() or "main" not in program.labels
     alone = subprocess.run(argv, input=b"x", stdout=subprocess.DEVNULL, timeout=60).returncode
+    expect, has_native = program.expect, "native" in program.words
+    if why and has_native and alone == -signal.SIGSEGV:
+        # A machine without int $0x80 may have no 32-bit code at all: the way there is a fault.
+        print("left out, 32-bit code: natively, the far return to it raises SIGSEGV here")
+        expect, has_native = expect.split()[0], False
     how = ["--attach"] if "attached" in program.words else []
     with tempfile.TemporaryDirectory() as folder:
         status, trails = parse_record(record(build, folder, argv, how))
@@ -498,11 +504,11 @@ def judge(build, argv):
     check_blocks(program, trails)
     for _, items in trails:
         check_steps(items)
-        if any(isinstance(item, Event) and item.kind == GAP for item in items) != \
-                ("native" in program.words):
+        has_gap = any(isinstance(item, Event) and item.kind == GAP for item in items)
+        if has_gap != has_native:
             raise Wrong("a gap, or none where there should be one")
-    if program.expect:
-        check_expected(program, trails[0][1], program.expect)
+    if expect:
+        check_expected(program, trails[0][1], expect)
         for _, items in trails[1:]:
             check_expected(program, items, program.expect_threads)
     items = sum(len(trail[1]) for trail in trails)
