@@ -39,6 +39,9 @@ compiles()
 	int lookup(struct request *); void check_tables(void); int reply(struct request *);
 	int handle(struct request *);
 	#include <stdbool.h>
+	#include <stdint.h>
+	struct packet { uint16_t port, flags; int kind; };
+	void received(const struct packet *, const int *, unsigned int);
 	void transaction_begin(int id); void transaction_end(int id, bool committed);'
 	man_example waymark-marker.3
 } | compiles marker -c
