@@ -450,8 +450,8 @@ static void callers_need(struct callers *callers)
 
 /*
  * `is_lost`: the begin of the call was lost. `callers`: where a consumer wants some. The time of a
- * begin is behind all work for it, that of any other event before. Inlined: a frame of its own takes
- * 224 bytes of the program's stack at each hit.
+ * begin is behind all work for it, that of any other event before. Inlined: a frame of its own
+ * takes 224 bytes of the program's stack at each hit.
  */
 static inline __attribute__((always_inline)) int record(struct writer *writer, int depth,
 							const struct plan *plan,
