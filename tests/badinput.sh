@@ -314,8 +314,7 @@ mkdir crowd
 	now=$(date +%s)
 	for ((second = now; second < now + 10; second++)); do
 		stem=waymark-$(date -d "@$second" +%Y%m%d-%H%M%S)
-		mkdir "$stem"
-		for ((i = 2; i <= 120; i++)); do mkdir "$stem-$i"; done
+		mkdir "$stem" "$stem"-{2..120}
 	done
 	"$waymark" record -- ../ticker 5 >../out 2>../words
 )

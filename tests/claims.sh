@@ -116,6 +116,7 @@ printf 'xxxx' | dd of="$file" bs=1 seek=260 conv=notrunc 2>dd.err
 claims 0
 expect "a spoilt claim" "$(grep -c "claimant  *$second " out)" 0
 grep -q "1 claim can't be read" err || fail "spoilt: $(cat err)"
+rm "$file"
 
 # A recording claims what it watches; a refusal names it; a killed one holds nothing.
 # This part needs breakpoints that fire.

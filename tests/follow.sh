@@ -236,7 +236,7 @@ expect "without our environment" "$(unrecorded lasting)" 1
 cat >brief.py <<'END'
 import subprocess
 for _ in range(20):
-    subprocess.run(["./lasting", "0.05"], env={}, close_fds=False)
+    subprocess.run(["./lasting", "0.2"], env={}, close_fds=False)
 END
 run 1 --json -e 'marker:*:*' -o briefly -- python3 brief.py
 [ "$(unrecorded lasting)" -ge 10 ] || fail "short programs of vfork: $(unrecorded lasting) of 20"
