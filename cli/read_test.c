@@ -110,6 +110,29 @@ Test(report, is_never_silent_about_losses)
 	sample_folder_remove(dir);
 }
 
+/* A call of 300 years, as a damaged trace may have it. */
+Test(report, span_of_centuries_is_in_the_last_row_of_the_histogram)
+{
+	const struct trace_process about = { .pid = 10, .exe = "x", .ticks_hz = 1000000000 };
+	struct sample sample = { .head = { .pid = 10, .tid = 20 } };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	trace_event_add(writer, 0, 0, SAMPLE_TYPES(0), "bj\ndb\nquery\na.c\n1\n");
+	trace_event_add(writer, 0, 1, SAMPLE_TYPES(0), "ej\ndb\nquery\na.c\n2\n");
+	sample_begin(&sample, 0);
+	sample_event(&sample, 0, 0, 1);
+	sample_event(&sample, 1, 11000000000000000000u, 1);
+	cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+	cr_assert_eq(run("report --json %s"), 0, "%s", printed);
+	expect("\"from_ns\":5000000000000000000,\"to_ns\":10000000000000000000,\"count\":1}]");
+	sample_folder_remove(dir);
+}
+
 /* C1 as a raw byte, and an override of the text's direction. */
 Test(report, thread_name_is_escaped_for_terminals)
 {

@@ -99,12 +99,8 @@ static const char *added_text(const struct compared *row, char text[32])
 
 static struct row_value quantile_value(const struct summary_span *span, double part)
 {
-	double ticks;
-
-	if (!span)
-		return row_null();
-	ticks = (double)summary_quantile(span->times, part);
-	return row_u64((uint64_t)(ticks * 1e9 / (double)span->ticks_hz + 0.5));
+	return span ? row_u64(summary_span_ns(span, summary_quantile(span->times, part)))
+		    : row_null();
 }
 
 static void span_row(struct rows *rows, const struct compared *row)

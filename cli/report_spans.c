@@ -23,10 +23,12 @@ struct histogram_row {
 	uint64_t low_ns, high_ns, count;
 };
 
-/* Ticks of a span's clock in nanoseconds. */
-static double span_ns_of(const struct summary_span *span, uint64_t ticks)
+/* Longer times, which only a damaged trace has, are in the last row: next_bound() has 64 bits. */
+static uint64_t bounded_ns(const struct summary_span *span, uint64_t ticks)
 {
-	return (double)ticks * 1e9 / (double)span->ticks_hz;
+	uint64_t ns = summary_span_ns(span, ticks);
+
+	return ns < INT64_MAX ? ns : INT64_MAX;
 }
 
 /* The next bound after 1, 2, 5, 10, ...; or only after 1, 10, ... */
@@ -45,8 +47,8 @@ static int fill_rows(const struct summary_span *span, struct histogram_row *rows
 		     int coarse)
 {
 	double per_ns = (double)span->ticks_hz / 1e9;
-	uint64_t min = (uint64_t)span_ns_of(span, span->times->min);
-	uint64_t max = (uint64_t)span_ns_of(span, span->times->max);
+	uint64_t min = bounded_ns(span, span->times->min);
+	uint64_t max = bounded_ns(span, span->times->max);
 	uint64_t low = 1, high, low_ticks = 0;
 	int count = 0;
 
@@ -127,15 +129,10 @@ struct spans_printing {
 	char by[SPAN_BY_MAX * 512 + 16];
 };
 
-static uint64_t ns_of(const struct summary_span *span, uint64_t ticks)
-{
-	return (uint64_t)(span_ns_of(span, ticks) + 0.5);
-}
-
 static struct row_value span_ns(const struct summary_span *span, const struct histogram *times,
 				uint64_t ticks)
 {
-	return times->count ? row_u64(ns_of(span, ticks)) : row_null();
+	return times->count ? row_u64(summary_span_ns(span, ticks)) : row_null();
 }
 
 static struct span_line line_of(const struct spans_printing *printing, size_t number)
@@ -178,8 +175,8 @@ static void span_make(void *data, size_t number, struct row_value *row)
 	uint64_t calls = times->count;
 
 	ROWS_FILL(row, span_columns, row_text(span->name), row_text(by_text(printing, line.group)),
-		  row_u64(calls), row_u64(ns_of(span, times->sum)),
-		  row_u64(ns_of(span, self_ticks)),
+		  row_u64(calls), row_u64(summary_span_ns(span, times->sum)),
+		  row_u64(summary_span_ns(span, self_ticks)),
 		  span_ns(span, times, calls ? times->sum / calls : 0),
 		  span_ns(span, times, times->min),
 		  span_ns(span, times, summary_quantile(times, 0.5)),
@@ -305,10 +302,11 @@ static void call_make(void *data, size_t number, struct row_value *row)
 
 	ROWS_FILL(row, call_columns,
 		  row_text(edge->caller == SPAN_NONE ? NULL : spans[edge->caller].name),
-		  row_text(span->name), row_u64(edge->count), row_u64(ns_of(span, edge->ticks)),
-		  row_u64(ns_of(span, edge->self_ticks)),
-		  row_u64(ns_of(span, edge->ticks / edge->count)),
-		  row_u64(ns_of(span, edge->max_ticks)));
+		  row_text(span->name), row_u64(edge->count),
+		  row_u64(summary_span_ns(span, edge->ticks)),
+		  row_u64(summary_span_ns(span, edge->self_ticks)),
+		  row_u64(summary_span_ns(span, edge->ticks / edge->count)),
+		  row_u64(summary_span_ns(span, edge->max_ticks)));
 }
 
 static void call_rows(struct rows *rows, const struct report *report,

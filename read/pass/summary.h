@@ -108,6 +108,14 @@ struct summary_span {
 	struct summary_slice *slices; /* NULL: not asked for */
 };
 
+/* Ticks of a span's clock in nanoseconds. A damaged trace may have more than fit. */
+static inline uint64_t summary_span_ns(const struct summary_span *span, uint64_t ticks)
+{
+	double ns = (double)ticks * 1e9 / (double)span->ticks_hz + 0.5;
+
+	return ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
+}
+
 /*
  * Sums of a trace's kernel events: what counts (count:NAME) came to, and how often the kernel
  * stopped an event for a while (kernel:throttled).

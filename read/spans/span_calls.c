@@ -253,20 +253,13 @@ static int by_time(const void *left, const void *right)
 
 /* ---- all ---- */
 
-/* Ticks of a span's clock in nanoseconds. */
-static uint64_t ns_of(const struct span_calls *calls, uint32_t span, uint64_t ticks)
-{
-	double hz = (double)calls->summary->spans[span].ticks_hz;
-
-	return (uint64_t)((double)ticks * 1e9 / hz + 0.5);
-}
-
 void span_calls_add(struct span_calls *calls, const struct span_half *begin,
 		    const struct span_half *end, uint32_t caller, uint64_t ticks,
 		    uint64_t self_ticks)
 {
 	const struct span_wish *wish = &calls->wish;
 	const struct trace_stream *stream = &calls->reader->streams[begin->place.stream];
+	const struct summary_span *span = &calls->summary->spans[begin->span];
 	uint64_t ns;
 
 	if ((wish->pid && stream->pid != wish->pid) || (wish->tid && stream->tid != wish->tid))
@@ -274,20 +267,19 @@ void span_calls_add(struct span_calls *calls, const struct span_half *begin,
 	if (calls->flags[begin->span] & FLAG_EDGE ||
 	    (caller != SPAN_NONE && calls->flags[caller] & FLAG_EDGE))
 		edge_add(calls, caller, begin->span, ticks, self_ticks);
-	ns = ns_of(calls, begin->span, ticks);
+	ns = summary_span_ns(span, ticks);
 	if (!(calls->flags[begin->span] & FLAG_WANTED) || ns < wish->min_ns)
 		return;
 	calls->fitting++;
 	if (wish->has_groups)
 		group_add(calls, begin, end, ticks, self_ticks);
 	if (wish->slowest)
-		slow_add(calls,
-			 &(struct span_slow){ .span = begin->span,
-					      .ns = ns,
-					      .self_ns = ns_of(calls, begin->span, self_ticks),
-					      .begin_ticks = begin->ticks,
-					      .begin = begin->place,
-					      .end = end->place });
+		slow_add(calls, &(struct span_slow){ .span = begin->span,
+						     .ns = ns,
+						     .self_ns = summary_span_ns(span, self_ticks),
+						     .begin_ticks = begin->ticks,
+						     .begin = begin->place,
+						     .end = end->place });
 }
 
 /* By its name, or the part behind the subsystem. */
