@@ -158,6 +158,20 @@ Test(report, counts_that_no_machine_reaches_are_called_so)
 	sample_folder_remove(dir);
 }
 
+Test(report, filter_without_a_part_is_of_all_that_is_printed)
+{
+	make_trace(0);
+	cr_assert_eq(run("report --tid 20 %s"), 0, "%s", printed);
+	expect("db:query      5  5.00 us");
+	expect_not("Host");
+	cr_assert_eq(run("report --min 2us %s"), 1);
+	expect("no such thing: spans or samples: ");
+	cr_assert_eq(run("report --min 2us %s %s"), 2);
+	cr_assert_eq(run("report --locks --tid 20 %s"), 2);
+	expect("--locks and two traces have all");
+	sample_folder_remove(dir);
+}
+
 Test(report, json_is_read_by_others)
 {
 	make_trace(0);

@@ -172,7 +172,7 @@ static const struct command_line line = { "report", usage, table, 0 };
 static int read_options(struct report_options *options, int argc, char **argv)
 {
 	struct span_wish *spans = &options->spans;
-	int status;
+	int status, is_filtered, is_of_two;
 
 	*options = (struct report_options){ .samples = { .top = TOP_DEFAULT } };
 	options->image.with_parameters = 1;
@@ -182,11 +182,17 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	spans->name = options->samples.samples.event;
 	spans->pid = options->samples.samples.pid;
 	spans->tid = options->samples.samples.tid;
-	spans->has_groups = options->views & VIEW_SPANS &&
-			    (spans->by_count || spans->name || spans->pid || spans->tid ||
-			     spans->min_ns);
-	if (status < 0 && optind == argc - 2 && !options->views && !options->is_of_locks &&
-	    !options->repair)
+	is_filtered = spans->name || spans->pid || spans->tid || spans->min_ns;
+	is_of_two = status < 0 && optind == argc - 2 && !options->views && !options->is_of_locks &&
+		    !options->repair;
+	if (status < 0 && (is_of_two || options->is_of_locks) && (options->views || is_filtered))
+		return complain_usage("report", "--locks and two traces have all: they take no "
+						"part, and no --event, --tid, --pid or --min");
+	/* what has no thread or name of its own is not a part of what was asked for */
+	if (is_filtered && !options->views)
+		options->views = VIEW_SPANS | VIEW_SAMPLES;
+	spans->has_groups = options->views & VIEW_SPANS && (spans->by_count || is_filtered);
+	if (is_of_two)
 		return report_compare(argv + optind, options->format, options->samples.top);
 	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
@@ -200,6 +206,7 @@ static const char *missing(const struct report *report, const struct report_opti
 		return NULL;
 	return options->views & VIEW_WAITS	  ? "switches"
 	       : !(options->views & VIEW_SAMPLES) ? "spans"
+	       : options->views & VIEW_SPANS	  ? "spans or samples"
 	       : options->views & VIEW_CALLS	  ? "samples or calls of that function"
 						  : "samples";
 }
