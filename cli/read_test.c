@@ -107,6 +107,10 @@ Test(report, is_never_silent_about_losses)
 	expect("shop     10   20      11        0\n");
 	cr_assert_eq(run("report --json %s"), 0);
 	expect("\"recorded\":22,\"discarded\":22,\"missing_packets\":0");
+	cr_assert_eq(run("report --spans %s"), 0);
+	expect("22 events lost, 0 packets missing: counts and times are too low\n");
+	cr_assert_eq(run("report --spans --csv %s >/dev/null"), 0);
+	expect("22 events lost, ");
 	sample_folder_remove(dir);
 }
 

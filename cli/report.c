@@ -13,6 +13,7 @@
 #include "trace/writer.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -304,6 +305,19 @@ static int report_read(struct report *report, const struct report_options *optio
 	return err ? err : report_observe(report);
 }
 
+/* A part of a report has no line of losses. A flight recorder overwrites what is old. */
+static void losses_complain(const struct trace_reader *reader, const char *dir)
+{
+	uint64_t events, packets;
+
+	reader_losses(reader, &events, &packets);
+	if ((events || packets) &&
+	    !(reader->meta.in_memory && !strcmp(reader->meta.in_memory, "events")))
+		complain_words(
+			"waymark: %s: %llu events lost, %llu packets missing: counts and times are too low\n",
+			dir, (unsigned long long)events, (unsigned long long)packets);
+}
+
 static void report_release(struct report *report)
 {
 	report_locks_release(&report->locks);
@@ -332,6 +346,8 @@ static int report_make(struct report *report, const struct report_options *optio
 				  options->dir);
 	else
 		status = err ? complain(err, "%s", options->dir) : report_show(report, options);
+	if (!err && (options->views || options->is_of_locks))
+		losses_complain(report->reader, options->dir);
 	if (report->samples.tables)
 		trail_complain_names(&report->images);
 	if (report->reader && damage_complain(report->reader, options->dir) != CLI_FINE &&

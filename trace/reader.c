@@ -237,6 +237,18 @@ static int source_map(struct source *source, struct trace_stream *stream)
 	return 0;
 }
 
+void reader_losses(const struct trace_reader *reader, uint64_t *events, uint64_t *packets)
+{
+	*events = *packets = 0;
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		*events += reader->streams[i].discarded;
+		*packets += reader->streams[i].missing_packets;
+	}
+	/* what no packet says, or one that is gone */
+	*events = reader->discarded > *events ? reader->discarded : *events;
+	*events += reader->missing_events;
+}
+
 /* ---- opening ---- */
 
 /* Why a head can't be a packet of `left` bytes at most; NULL when it can. */

@@ -103,6 +103,9 @@ struct trace_packet {
 int trace_reader_open(struct trace_reader **reader, const char *dir);
 void trace_reader_close(struct trace_reader *reader);
 
+/* Events that were lost, of missing packets too where the index has them; and missing packets. */
+void reader_losses(const struct trace_reader *reader, uint64_t *events, uint64_t *packets);
+
 /*
  * We read streams with pread(2): if another program cut a mapped file, SIGBUS would end us.
  *

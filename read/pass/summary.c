@@ -661,8 +661,6 @@ static void count_stream(struct pass *pass, const struct trace_stream *stream)
 		summary->begin_ns = begin;
 	if (end > summary->end_ns)
 		summary->end_ns = end;
-	summary->discarded += stream->discarded;
-	summary->missing_packets += stream->missing_packets;
 	summary->streams_lossy += stream->discarded || stream->missing_packets;
 }
 
@@ -778,10 +776,7 @@ static int read_streams(struct pass *pass)
 		rates_add(pass, stream);
 	}
 	span_pairs_thread(&pass->spans, 0);
-	/* what no packet says, or one that is gone */
-	if (pass->reader->discarded > pass->summary->discarded)
-		pass->summary->discarded = pass->reader->discarded;
-	pass->summary->discarded += pass->reader->missing_events;
+	reader_losses(pass->reader, &pass->summary->discarded, &pass->summary->missing_packets);
 	count_kernel_threads(pass);
 	return err;
 }
