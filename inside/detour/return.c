@@ -491,72 +491,81 @@ IN_PLACE static inline __attribute__((always_inline)) void errors_put(uint64_t w
 	words[2] = rax ? 0 : error;
 }
 
-/* A structure's members, from the registers that it comes back in; what went wrong. */
-IN_PLACE static void KEEPS_REGISTERS __attribute__((noinline))
-hit_parts(struct writer *writer, const struct detour *detour, uint64_t rax, uint64_t rdx,
-	  uint64_t xmm0, uintptr_t sp, uint64_t begun)
+/* The return's fields from number `i` on, up to number `end`. Returns past them. */
+IN_PLACE static inline __attribute__((always_inline)) unsigned char *
+parts_put(unsigned char *to, const struct control_detour *record, unsigned int i, unsigned int end,
+	  uint64_t words[DETOUR_RETURN_BYTES / 8])
 {
-	const struct control_detour *record = detour->record;
-	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 }, payload[16];
-	unsigned char *to = (unsigned char *)payload;
-
 	/* nothing here has a vector register */
 	__asm__("movq %%xmm1, %0" : "=r"(words[3]));
-	errors_put(words + DETOUR_RETURN_ERRNO / 8, rax);
-	for (unsigned int i = 0; i < 16 && record->types[1][i]; i++) {
+	errors_put(words + DETOUR_RETURN_ERRNO / 8, words[0]);
+	for (; i < end; i++) {
 		const unsigned char *from = (const unsigned char *)words + record->return_at[i];
 
 		for (unsigned int n = field_payload_bytes[record->types[1][i]]; n; n--)
 			*to++ = *from++;
 	}
+	return to;
+}
+
+/* How many fields the return's event has, but for a callchain, which is in no payload. */
+IN_PLACE static inline unsigned int returns_count(const struct control_detour *record)
+{
+	unsigned int count = 0;
+
+	while (count < 16 && record->types[1][count] &&
+	       record->types[1][count] != WM_TYPE_ADDRESSES)
+		count++;
+	return count;
+}
+
+/* A structure's members, from the registers that it comes back in; what went wrong. */
+IN_PLACE static void __attribute__((noinline))
+hit_parts(struct writer *writer, const struct detour *detour, uint64_t rax, uint64_t rdx,
+	  uint64_t xmm0, uintptr_t sp, uint64_t begun)
+{
+	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 }, payload[16];
+
+	parts_put((unsigned char *)payload, detour->record, 0, returns_count(detour->record),
+		  words);
 	hit_ended(writer, &detour->events[1].hit, payload, sp, begun);
 }
 
 /*
- * The one event of a call: the entry's fields, the return's, the duration. The unit stays taken
- * until it is written, for its texts.
+ * The one event of a call: the entry's fields, the return's, the duration. It is composed in the
+ * unit, where the entry's are. So the unit stays taken until the event is written: for is_gone(),
+ * its stub is in `held` meanwhile.
  */
-IN_PLACE static void KEEPS_REGISTERS __attribute__((noinline))
-hit_once(struct writer *writer, const struct detour *detour, const struct kept *entry, uint64_t rax,
-	 uint64_t rdx, uint64_t xmm0, uintptr_t sp, uint64_t begun)
+IN_PLACE static void __attribute__((noinline))
+hit_once(struct writer *writer, uint32_t unit, uint64_t rax, uint64_t rdx, uint64_t xmm0,
+	 uintptr_t sp)
 {
+	const struct detour *detour = units[unit].detour;
 	const struct control_detour *record = detour->record;
-	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 }, payload[17];
-	uint64_t ticks = clock_ticks(STORE_CLOCK_TSC) - entry->ticks;
+	struct kept *kept = &return_kept[unit];
+	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 };
+	uint64_t ticks = clock_ticks(STORE_CLOCK_TSC) - kept->ticks;
 	uint64_t ns = (uint64_t)((unsigned __int128)ticks * ns_scale >> 32);
-	const unsigned char *from = (const unsigned char *)entry->payload;
-	unsigned char *to = (unsigned char *)payload;
+	unsigned char *to = (unsigned char *)kept->payload;
+	volatile uintptr_t held = stub_of(unit);
 	unsigned int i = 0, texts = 0;
 
-	/* nothing here has a vector register */
-	__asm__("movq %%xmm1, %0" : "=r"(words[3]));
-	errors_put(words + DETOUR_RETURN_ERRNO / 8, rax);
+	__atomic_store_n(&units[unit].address, (uintptr_t)&held, __ATOMIC_RELEASE);
 	for (; i < 16 && record->types[0][i]; i++) {
-		unsigned int bytes = field_payload_bytes[record->types[0][i]];
 		uint64_t word;
 
-		for (unsigned int n = 0; n < bytes; n++)
-			to[n] = from[n];
 		if (record->types[0][i] == WM_TYPE_STR) {
-			__builtin_memcpy(&word, from, sizeof word);
+			__builtin_memcpy(&word, to, sizeof word);
 			if (word > KEPT_UNREADABLE)
-				word = (uintptr_t)entry->texts[texts];
+				word = (uintptr_t)kept->texts[texts];
 			texts++;
 			__builtin_memcpy(to, &word, sizeof word);
 		}
-		to += bytes;
-		from += bytes;
+		to += field_payload_bytes[record->types[0][i]];
 	}
-	/* up to the duration, which a callchain may follow */
-	for (; i < 15 && record->types[1][i + 1] && record->types[1][i + 1] != WM_TYPE_ADDRESSES;
-	     i++) {
-		const unsigned char *at = (const unsigned char *)words + record->return_at[i];
-
-		for (unsigned int n = field_payload_bytes[record->types[1][i]]; n; n--)
-			*to++ = *at++;
-	}
+	to = parts_put(to, record, i, returns_count(record) - 1, words);
 	__builtin_memcpy(to, &ns, sizeof ns);
-	hit_ended(writer, &detour->events[1].hit, payload, sp, begun);
+	hit_ended(writer, &detour->events[1].hit, kept->payload, sp, return_cells[unit].begun);
 }
 
 /*
@@ -584,8 +593,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 
 		if (is_once(detour)) {
 			if (!reentrancy_guard_covers(sp))
-				hit_once(writer, detour, &return_kept[at], rax, (uint64_t)rdx, xmm0,
-					 sp, begun);
+				hit_once(writer, at, rax, (uint64_t)rdx, xmm0, sp);
 			give(writer, at);
 			at = next;
 			continue;

@@ -246,6 +246,20 @@ static size_t round_up8(size_t bytes)
 	return (bytes + 7) & ~(size_t)7;
 }
 
+/* The entry's fields, the result, the duration; callers. */
+static void put_once(struct control_detour *head, const struct trial_wish *wish)
+{
+	uint8_t *to = head->types[1];
+
+	memcpy(to, head->types[0], sizeof head->types[1]);
+	to += strlen((const char *)to);
+	*to++ = WM_TYPE_I64;
+	*to++ = WM_TYPE_U64;
+	if (wish->callers)
+		*to = WM_TYPE_ADDRESSES;
+	head->callers = wish->callers;
+}
+
 void trial_compose(union trial_record *record, const struct trial_wish *wish)
 {
 	struct composer c = { 0 };
@@ -280,7 +294,9 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 		record->head.types[0][0] = wish->argument == 3 ? WM_TYPE_STR : WM_TYPE_I64;
 	if (wish->argument == 2)
 		record->head.types[0][1] = WM_TYPE_I64;
-	if (returns)
+	if (wish->flags & DETOUR_ONCE)
+		put_once(&record->head, wish);
+	else if (returns)
 		record->head.types[1][0] = wish->flags & DETOUR_RETURN_FLOAT ? WM_TYPE_F64
 									     : WM_TYPE_I64;
 	at = round_up8(append(record, sizeof record->head, c.code, c.at));
@@ -288,6 +304,9 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 	at = append_text(record, at, returns ? 'b' : 'm', wish->name);
 	if (returns)
 		at = append_text(record, at, 'e', wish->name);
+	if (wish->predicate)
+		at = append(record, round_up8(at), wish->predicate, sizeof *wish->predicate);
+	record->head.predicates = wish->predicate != NULL;
 	record->head.bytes = (uint32_t)round_up8(at);
 }
 

@@ -60,6 +60,9 @@ struct trial_wish {
 		/* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
 		argument;
 	uint32_t flags; /* DETOUR_* */
+	/* with DETOUR_ONCE: of the one event */
+	uint8_t callers;
+	const struct predicate *predicate;
 	uint16_t *semaphore;
 	const char *name;
 };
