@@ -526,8 +526,8 @@ static int finish(struct recording *recording, int had_dir)
 /* Nothing could be recorded, as nothing matched or all was refused: which, and why. */
 static void add_refused(struct recording *recording)
 {
-	size_t first = recording->findings.count,
-	       refused = recording->session->probes->refusals.count;
+	const struct probe_refusals *refusals = &recording->session->probes->refusals;
+	size_t first = recording->findings.count;
 
 	if (recording->error == -WM_E_NO_MARKER) {
 		add_unmatched(recording);
@@ -535,9 +535,10 @@ static void add_refused(struct recording *recording)
 		first = recording->findings.count;
 	}
 	probe_findings(recording->session, 1, &recording->findings);
-	/* a single one is the reason that is printed already */
+	/* the reason of a single probe is printed already */
 	if (recording->error == -WM_E_ALL_REFUSED ||
-	    (recording->error == -WM_E_NO_MARKER && (recording->options->verbose || refused > 1)))
+	    (recording->error == -WM_E_NO_MARKER &&
+	     (recording->options->verbose || refusals->has_markers || refusals->count > 1)))
 		print_findings(recording, first);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program that is slow now and then. Three clerks look up stock, which takes microseconds; they
- * wait for milliseconds. Who holds the lock meanwhile?
+ * wait for milliseconds, while another thread holds the lock.
  *
  *	cc -g -O1 -pthread locks.c -o locks
  *	waymark record --locks -o locks.trace -- ./locks

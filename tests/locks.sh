@@ -8,7 +8,7 @@ no_ticker=1
 
 build_target locked.c
 
-# lock MUTEX WAITER HOLDER MEMBER: of that row of ./sums; nothing where there is none
+# lock MUTEX WAITER HOLDER MEMBER: of that row of ./sums; empty without such a row
 lock()
 {
 	python3 -c 'import json, sys

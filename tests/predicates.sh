@@ -31,7 +31,7 @@ same()
 	cmp -s wanted got || fail "$1: $(wc -l <got) events, expected $(wc -l <wanted): $(diff wanted got | head -n 5)"
 }
 
-# ---- markers: each way a process goes on or ends, with eight threads ----
+# ---- markers: each way a process continues or ends, with eight threads ----
 
 for way in plain fork late kill; do
 	recorded full "$way" 'shop:*'
@@ -103,6 +103,9 @@ is_armed_for_both()
 	"$waymark" list -p "$child" | grep -qE '^shop:query +event +1 +1 '
 }
 await is_armed_for_both || fail "the second recording does not arm"
+# Of a running process too, a marker that is refused alone has its reason printed.
+run 1 -o none -e 'shop:query/if=sqk=="a"/' -p "$child"
+grep -qF 'no field sqk; did you mean sql?' words || fail "in a running process: $(cat words)"
 echo >&7
 await has_ended "$child"
 await has_ended "$pid"

@@ -81,7 +81,7 @@ tells_clocks()
 
 # ---- nothing simulated is kept ----
 
-# what fails in the cache fails on this machine, too, asked anew
+# each failure in the cache is one of this machine: a new trial fails too
 [ ! -e cache/waymark/trials ] || {
 	env -u WAYMARK_SIMULATE XDG_CACHE_HOME="$folder/real" "$waymark" doctor >/dev/null
 	awk '$2 == "fails" { print $1 }' real/waymark/trials | sort >really

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What markers record beside their fields, counts (abi/cost.h) and callers: which session wants
+ * Counts (abi/cost.h) and callers, which markers record beside their fields: which session wants
  * which, and how a hit reads the counts.
  */
 #ifndef INSIDE_MARKER_COST_H

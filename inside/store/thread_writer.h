@@ -73,8 +73,8 @@ struct marker;
 
 /*
  * What the entry of a call leaves for its one event at the return (DETOUR_ONCE). `at` is stored
- * last: 0, or the payload's address on the stack, which tells this call from those of a signal
- * handler. `fills` grows before each change.
+ * last: 0, or the payload's address on the stack, by which this call differs from those of a
+ * signal handler. `fills` grows before each change.
  */
 struct kept {
 	uintptr_t at;

@@ -91,7 +91,7 @@ static inline uint64_t rule_find(uint64_t address, uint32_t epoch)
 	for (unsigned int i = 0; i < WAYS; i++) {
 		uint64_t word = __atomic_load_n(&set[i], __ATOMIC_RELAXED);
 
-		/* equal but for what the rule is */
+		/* equal, except for the rule itself */
 		if (!((word ^ like) & ~(((UINT64_C(1) << (EPOCH_SHIFT - 1)) - 1) << 1)))
 			return word;
 	}

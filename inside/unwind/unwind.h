@@ -27,8 +27,8 @@ enum unwind_row unwind_row(uint64_t pc, struct cfi_row *row);
 int unwind_is_restorer(uint64_t pc);
 
 /*
- * An address of ours becomes the program's: behind a return stub, of an instruction that a
- * trampoline runs. -1: it is in code that the agent added there.
+ * Replace our return stub's address, or that of an instruction in a trampoline, by the program's.
+ * -1: the address is in code that the agent added to the trampoline.
  */
 int unwind_translate(uint64_t *pc);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What differs between two traces, before and after a change of the program: spans that take longer
- * or less long, and events that are more or less frequent.
+ * The differences of two traces, before and after a change of the program: spans that take longer or
+ * less long, and events that are more or less frequent.
  *
  * Calls of one run are not independent: neighbours share a warm cache, a noisy machine, a phase of
  * the program. So a test that counts each call (Mann-Whitney, Kolmogorov-Smirnov) takes any two
@@ -15,8 +15,8 @@
  *
  * Of a span's length we compare the mean of the logarithms, which is what it takes typically, and
  * the mean, which also shows a few calls that take very long. Of an event we compare the rate over
- * the recording and the count: one that does the same work in another time has other rates, and a
- * longer recording has larger counts. What both show counts.
+ * the recording and the count, and report what both show: a program that does the same work in
+ * another time has other rates, and a longer recording has larger counts.
  *
  * What it does not see: noise that lasts longer than a slice, or is the same in all of a run (the
  * layout of memory, the processor's frequency, another program). Two runs of one program show how

@@ -292,7 +292,7 @@ static void look_at_children(struct drain *drain, int now)
 /*
  * Cyclic policy: OPEN -> FULL, where the writer was a child that has died. Else no thread could
  * ever overwrite the page. A thread that is just overwriting a page of that slot has it OPEN, too;
- * but the events of such a page end before `written`, or there are none.
+ * but the events of such a page end before `written`, or the page has no event.
  */
 static void left_page_close(struct drain *drain, struct wm_page *page)
 {

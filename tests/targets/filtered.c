@@ -36,7 +36,7 @@ KEEP int place(int thread, long size, const char *name, enum colour colour)
 	return size % 11 ? thread : -(int)size;
 }
 
-/* Takes 2 ms if it is slow. */
+/* Takes 2 ms if it is slow: the time is the subject of conditions on `duration`. */
 KEEP int wait_for(int is_slow)
 {
 	if (is_slow)

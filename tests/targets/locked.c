@@ -58,7 +58,7 @@ __attribute__((noinline)) uint64_t keep(pthread_mutex_t *mutex)
 	pthread_barrier_wait(&barrier);
 	for (int i = 0; i < WAITERS; i++)
 		await_futex(tids[i]);
-	usleep(2000); /* the waits have a length that can be measured */
+	usleep(2000); /* time is the subject: the waits have a length that can be measured */
 	from_ns = now_ns() - from_ns;
 	pthread_mutex_unlock(mutex);
 	return from_ns;
@@ -106,7 +106,7 @@ static void *listener(void *data)
 	return data;
 }
 
-/* What is held by main: one is refused at once, the other after a while. */
+/* Main holds the lock: a trylock fails at once, a timedlock after 10 ms. */
 static void *impatient(void *data)
 {
 	struct timespec until;
@@ -136,7 +136,7 @@ int main(void)
 
 	pthread_create(&one, NULL, listener, NULL);
 	while (!listening)
-		usleep(100);
+		usleep(100); /* until it listens */
 	await_futex(listening);
 	pthread_mutex_lock(&signalled);
 	is_set = 1;

@@ -492,7 +492,7 @@ def judge(build, argv):
     alone = subprocess.run(argv, input=b"x", stdout=subprocess.DEVNULL, timeout=60).returncode
     expect, has_native = program.expect, "native" in program.words
     if why and has_native and alone == -signal.SIGSEGV:
-        # A machine without int $0x80 may have no 32-bit code at all: the way there is a fault.
+        # A machine without int $0x80 may have no 32-bit code at all: the jump there faults.
         print("left out, 32-bit code: natively, the far return to it raises SIGSEGV here")
         expect, has_native = expect.split()[0], False
     how = ["--attach"] if "attached" in program.words else []

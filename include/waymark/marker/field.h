@@ -143,7 +143,7 @@ template <int Type> struct is_array_of<array_of<Type>> : std::true_type {
 };
 
 /*
- * The classes that can be fields. Their members tell them apart, so that no header is
+ * The classes that can be fields. We know them by their members, so that no header is
  * needed: data() and size() of strings, views, vectors; period and count() of durations;
  * time_since_epoch() of time points; load() of atomics.
  */
