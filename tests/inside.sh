@@ -394,7 +394,7 @@ for name in few_files no_files little_memory small_files no_threads no_locked_me
 done
 limits=
 [ "$(id -u)" -eq 0 ] && limits=nproc=1 # who is not root has no thread for us then
-for limit in $limits nofile=4:4 nofile=12:12 memlock=0 stack=65536 as=200000000; do
+for limit in $limits nofile=4:4 nofile=12:12 memlock=0 stack=65536 as=300000000; do
 	case_is limited_${limit%%[=:]*}_${limit##*[=:]} 0 launch prlimit --$limit "$bin/forks" leaf
 done
 
