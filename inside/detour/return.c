@@ -508,7 +508,7 @@ parts_put(unsigned char *to, const struct control_detour *record, unsigned int i
 	return to;
 }
 
-/* How many fields the return's event has, but for a callchain, which is in no payload. */
+/* The number of fields of the return's event, without a callchain, which no payload has. */
 IN_PLACE static inline unsigned int returns_count(const struct control_detour *record)
 {
 	unsigned int count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The differences of two traces, before and after a change of the program: spans that take longer or
- * less long, and events that are more or less frequent.
+ * The differences of two traces, before and after a change of the program: spans that take longer
+ * or less long, and events that are more or less frequent.
  *
  * Calls of one run are not independent: neighbours share a warm cache, a noisy machine, a phase of
  * the program. So a test that counts each call (Mann-Whitney, Kolmogorov-Smirnov) takes any two

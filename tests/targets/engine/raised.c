@@ -221,7 +221,7 @@ int main(int count, char **values)
 		struct row row = { name, code, 2, { 0xffff } };
 
 		snprintf(name, sizeof(name), "int $%u", number);
-		/* 20 to 31 are the processor's: some hypervisors raise no #GP there, or behind it */
+		/* 20 to 31: some hypervisors raise no #GP there, or behind it */
 		if (number != 0x80 && (number < 20 || number > 31))
 			try(&row, 64);
 	}
