@@ -13,7 +13,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -57,10 +56,16 @@ Test(once, event_has_argument_and_result)
 
 Test(once, predicates_are_tested_where_their_fields_are)
 {
-	struct predicate argument = { .number = 6, .by = WATCH_BY_EQUAL,
-				      .forms = PREDICATE_INTEGER, .field = 1, .name = "arg1" };
-	struct predicate result = { .number = 8, .by = WATCH_BY_EQUAL,
-				    .forms = PREDICATE_INTEGER, .field = 2, .name = "ret" };
+	struct predicate argument = { .number = 6,
+				      .by = WATCH_BY_EQUAL,
+				      .forms = PREDICATE_INTEGER,
+				      .field = 1,
+				      .name = "arg1" };
+	struct predicate result = { .number = 8,
+				    .by = WATCH_BY_EQUAL,
+				    .forms = PREDICATE_INTEGER,
+				    .field = 2,
+				    .name = "ret" };
 
 	trial_begin();
 	arm(&trial_victim_wish, &argument);
@@ -169,24 +174,12 @@ Test(once, call_in_which_a_thread_ends_has_none)
 	last_is(0, 3, 2, 3);
 }
 
-static long forks(long value)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (!pid)
-		return value;
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert_eq(status, 0);
-	return value;
-}
-
 Test(once, child_of_fork_returns_too)
 {
 	pid_t self = getpid();
 
 	begin(&trial_calls_wish);
-	cr_assert_eq(trial_calls(3, forks), 6);
+	cr_assert_eq(trial_calls(3, trial_forks), 6);
 	if (getpid() != self)
 		_exit(trial_calls(10, deeper) != 55);
 	last_is(0, 1, 3, 6);

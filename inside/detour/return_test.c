@@ -15,7 +15,6 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* Ids are given in order: of a detour's entry, of its return, of the next's entry. */
@@ -510,25 +509,13 @@ Test(returns, many_threads)
 	cr_assert_eq(return_live(), 0);
 }
 
-static long forks(long value)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (!pid)
-		return value;
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	cr_assert_eq(status, 0);
-	return value;
-}
-
 Test(returns, a_child_of_fork_returns_too)
 {
 	pid_t self = getpid();
 
 	trial_begin();
 	trial_arm_return(&trial_calls_wish);
-	cr_assert_eq(trial_calls(3, forks), 6);
+	cr_assert_eq(trial_calls(3, trial_forks), 6);
 	if (getpid() != self)
 		_exit(trial_calls(10, deeper) != 55);
 }

@@ -7,10 +7,9 @@
 
 #include "inside/marker/careful.h"
 #include "inside/marker/hit.h"
-#include "inside/unwind/boundary.h"
+#include "inside/unwind/testing/modules.h"
 
 #include <criterion/criterion.h>
-#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -26,29 +25,10 @@
 static struct hit_callers found;
 static struct control_detour record;
 
-static int module_add(struct dl_phdr_info *info, size_t bytes, void *data)
-{
-	uintptr_t table = 0;
-
-	(void)bytes;
-	(void)data;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
-			table = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + part->p_vaddr;
-
-		if (part->p_type == PT_LOAD && part->p_flags & PF_X)
-			boundary_add(start, start + part->p_memsz, table);
-	}
-	return 0;
-}
-
 static void begin(void)
 {
 	careful_allow(getpid());
-	dl_iterate_phdr(module_add, NULL);
+	modules_add();
 }
 
 /* As a hit at `pc`, whose trampoline pushed nothing. Returns how many callers there are. */

@@ -4,10 +4,9 @@
 
 #include "base/testing/entered.h"
 #include "inside/marker/careful.h"
-#include "inside/unwind/boundary.h"
+#include "inside/unwind/testing/modules.h"
 
 #include <criterion/criterion.h>
-#include <link.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,29 +21,10 @@ static uint64_t callers[WANTED];
 
 /* ---- real stacks ---- */
 
-static int module_add(struct dl_phdr_info *info, size_t bytes, void *data)
-{
-	uintptr_t table = 0;
-
-	(void)bytes;
-	(void)data;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
-			table = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + part->p_vaddr;
-
-		if (part->p_type == PT_LOAD && part->p_flags & PF_X)
-			boundary_add(start, start + part->p_memsz, table);
-	}
-	return 0;
-}
-
 static void begin(void)
 {
 	careful_allow(getpid());
-	dl_iterate_phdr(module_add, NULL);
+	modules_add();
 }
 
 static void *libc[LIBC_MAX];

@@ -215,8 +215,18 @@ static uint64_t load_hex(uint8_t type, const uint8_t *at)
 static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *at);
 static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *at);
 
+struct array_form {
+	const char *null, *between, *cut;
+	void (*characters)(struct out *out, const char *text, size_t bytes);
+	const uint8_t *(*value)(struct out *out, uint8_t type, const uint8_t *at);
+};
+
+static const struct array_form form_text = { "NULL", ", ", "...", out_escaped, value_text },
+			       form_json = { "null", ",", "", out_json, value_json };
+
 /* An array of characters is a string, which may have a NUL within. */
-static const uint8_t *array_text(struct out *out, uint8_t type, const uint8_t *at)
+static const uint8_t *array_put(struct out *out, uint8_t type, const uint8_t *at,
+				const struct array_form *form)
 {
 	uint8_t state = *at, element = type & (uint8_t)~WM_TYPE_ARRAY;
 	uint32_t count = load_u32(at + 1);
@@ -224,46 +234,22 @@ static const uint8_t *array_text(struct out *out, uint8_t type, const uint8_t *a
 
 	at += 5;
 	if (state == FIELD_NULL) {
-		out_literal(out, "NULL");
+		out_short(out, form->null, strlen(form->null));
 		return end;
 	}
 	if (element == WM_TYPE_CHAR) {
 		out_char(out, '"');
-		out_escaped(out, (const char *)at, count);
+		form->characters(out, (const char *)at, count);
 		out_char(out, '"');
 	} else {
 		out_char(out, '[');
 		for (uint32_t i = 0; i < count; i++) {
-			out_short(out, ", ", i ? 2 : 0);
-			at = value_text(out, element, at);
+			out_short(out, form->between, i ? strlen(form->between) : 0);
+			at = form->value(out, element, at);
 		}
 		out_char(out, ']');
 	}
-	out_short(out, "...", state == FIELD_CUT ? 3 : 0);
-	return end;
-}
-
-static const uint8_t *array_json(struct out *out, uint8_t type, const uint8_t *at)
-{
-	uint8_t state = *at, element = type & (uint8_t)~WM_TYPE_ARRAY;
-	uint32_t count = load_u32(at + 1);
-	const uint8_t *end = at + 5 + (size_t)count * schema_element_bytes(type);
-
-	at += 5;
-	if (state == FIELD_NULL) {
-		out_literal(out, "null");
-	} else if (element == WM_TYPE_CHAR) {
-		out_char(out, '"');
-		out_json(out, (const char *)at, count);
-		out_char(out, '"');
-	} else {
-		out_char(out, '[');
-		for (uint32_t i = 0; i < count; i++) {
-			out_short(out, ",", i ? 1 : 0);
-			at = value_json(out, element, at);
-		}
-		out_char(out, ']');
-	}
+	out_short(out, form->cut, state == FIELD_CUT ? strlen(form->cut) : 0);
 	return end;
 }
 
@@ -323,7 +309,7 @@ static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *a
 		break;
 	default:
 		if (type & WM_TYPE_ARRAY)
-			return array_text(out, type, at);
+			return array_put(out, type, at, &form_text);
 		if (type & WM_TYPE_HEX)
 			out_hex(out, load_hex(type, at));
 		else
@@ -550,7 +536,7 @@ static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *a
 		break;
 	default:
 		if (type & WM_TYPE_ARRAY)
-			return array_json(out, type, at);
+			return array_put(out, type, at, &form_json);
 		put_number(out, type & (uint8_t)~WM_TYPE_HEX, at);
 	}
 	return at + schema_type_bytes(type);

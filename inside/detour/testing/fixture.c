@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/marker.h>
 
@@ -551,4 +552,16 @@ void trial_take_runner_for_keeper(void)
 			control_keeper = atoi(entry->d_name);
 	}
 	closedir(tasks);
+}
+
+long trial_forks(long value)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		return value;
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+	return value;
 }

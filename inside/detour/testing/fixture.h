@@ -143,6 +143,9 @@ extern const struct trial_wish trial_pushes_wish;
 long trial_calls(long value, long (*fn)(long));
 extern const struct trial_wish trial_calls_wish;
 
+/* For trial_calls(): the value, in a child of fork too, for whose end the parent waits. */
+long trial_forks(long value);
+
 /* Jumps to trial_victim with its argument + 1. The instruction: mov %rdi, %rax. */
 long trial_tail(long value);
 extern const struct trial_wish trial_tail_wish;
