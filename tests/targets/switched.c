@@ -3,10 +3,12 @@
  * switched [ROUNDS]: threads whose states are known. `napper` sleeps, `spinner` and `rival` run on
  * one CPU against each other, `waiter` waits for what `poster` posts. Each prints a line:
  *
- *	NAME TID CPU_NS WALL_NS WAITED_NS
+ *	NAME TID CPU_NS WALL_NS WAITED_NS SWITCHING_NS
  *
  * with its CPU time so far, the time since it began, and the time that it waited for a CPU by the
- * kernel's own sums: sched_info.run_delay, in /proc/thread-self/schedstat.
+ * kernel's own sums: sched_info.run_delay, in /proc/thread-self/schedstat. SWITCHING_NS is the part
+ * of its CPU time up to its first instruction and in calls that slept: there the kernel counts the
+ * switch to the thread, and with it what a hypervisor took from the CPU meanwhile.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -26,6 +28,7 @@
 static sem_t posted, taken;
 static pthread_barrier_t both;
 static int cpu, rounds = 20;
+static __thread uint64_t switching_ns;
 
 static uint64_t now_ns(clockid_t clock)
 {
@@ -34,6 +37,15 @@ static uint64_t now_ns(clockid_t clock)
 	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+/* A macro, so that no function is between the caller and the call. */
+#define SLEEPING(call)                                                                             \
+	do {                                                                                       \
+		uint64_t before_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);                              \
+                                                                                                   \
+		call;                                                                              \
+		switching_ns += now_ns(CLOCK_THREAD_CPUTIME_ID) - before_ns;                       \
+	} while (0)
 
 /* By a system call of its own, so that the place is in this function. */
 static __attribute__((noinline)) void nap(void)
@@ -53,6 +65,7 @@ static __attribute__((noinline)) void nap(void)
 
 static uint64_t begin(const char *name)
 {
+	switching_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
 	prctl(PR_SET_NAME, name);
 	return now_ns(CLOCK_MONOTONIC);
 }
@@ -73,9 +86,9 @@ static void end(const char *name, uint64_t begin_ns)
 	uint64_t wall_ns = now_ns(CLOCK_MONOTONIC) - begin_ns;
 	unsigned long long delay_ns = waited_ns();
 
-	printf("%s %ld %llu %llu %llu\n", name, syscall(SYS_gettid),
+	printf("%s %ld %llu %llu %llu %llu\n", name, syscall(SYS_gettid),
 	       (unsigned long long)now_ns(CLOCK_THREAD_CPUTIME_ID), (unsigned long long)wall_ns,
-	       delay_ns);
+	       delay_ns, (unsigned long long)switching_ns);
 }
 
 static void *napper(void *name)
@@ -85,7 +98,7 @@ static void *napper(void *name)
 	WAYMARK_BEGIN(switched, napper);
 	for (int i = 0; i < rounds; i++) {
 		WAYMARK_BEGIN(switched, one_nap);
-		nap();
+		SLEEPING(nap());
 		WAYMARK_END(switched, one_nap);
 	}
 	WAYMARK_END(switched, napper);
@@ -118,7 +131,7 @@ static void *waiter(void *name)
 
 	WAYMARK_BEGIN(switched, waiter);
 	for (int i = 0; i < rounds; i++) {
-		sem_wait(&posted);
+		SLEEPING(sem_wait(&posted));
 		sem_post(&taken);
 	}
 	WAYMARK_END(switched, waiter);
@@ -131,9 +144,9 @@ static void *poster(void *name)
 	uint64_t begin_ns = begin(name);
 
 	for (int i = 0; i < rounds; i++) {
-		nap();
+		SLEEPING(nap());
 		sem_post(&posted);
-		sem_wait(&taken);
+		SLEEPING(sem_wait(&taken));
 	}
 	end(name, begin_ns);
 	return NULL;
