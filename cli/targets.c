@@ -5,6 +5,7 @@
 #include "record/session/session.h"
 #include "record/session/unrecorded.h"
 #include "target/process/descendants.h"
+#include "target/process/target.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -72,6 +73,40 @@ static int tree_take_in(struct wm_session *session, pid_t root)
 	return fresh;
 }
 
+static int lives(pid_t pid)
+{
+	struct target target;
+
+	return !target_read(&target, pid) && !target_has_ended(&target);
+}
+
+/*
+ * Attach to the named processes. To attach to many takes seconds: one that lived at first, and has
+ * ended before its turn, is left out, as one that ends a moment later. All ended: the last error.
+ */
+static int named_take_in(struct wm_session *session, const struct command_ids *pids)
+{
+	char *lived = calloc(pids->count + 1, 1);
+	size_t attached = 0;
+	int err = 0, gone = 0;
+
+	if (!lived)
+		return -ENOMEM;
+	for (size_t i = 0; i < pids->count; i++)
+		lived[i] = (char)lives(pids->all[i]);
+	for (size_t i = 0; i < pids->count && !err; i++) {
+		err = wm_session_attach(session, pids->all[i]);
+		if (err && lived[i] && !lives(pids->all[i])) {
+			gone = err;
+			err = 0;
+		} else {
+			attached++;
+		}
+	}
+	free(lived);
+	return err || attached ? err : gone;
+}
+
 int targets_check(struct targets *targets, const char *command, char **rest)
 {
 	targets->command = *rest ? rest : NULL;
@@ -90,10 +125,8 @@ int targets_check(struct targets *targets, const char *command, char **rest)
 
 int targets_take_in(const struct targets *targets, struct wm_session *session, struct child *child)
 {
-	int err = 0;
+	int err = named_take_in(session, &targets->pids);
 
-	for (size_t i = 0; i < targets->pids.count && !err; i++)
-		err = wm_session_attach(session, targets->pids.all[i]);
 	for (size_t i = 0; i < targets->pids.count && !err && targets->tree; i++)
 		err = tree_take_in(session, targets->pids.all[i]);
 	if (err < 0 || !targets->command)

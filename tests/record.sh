@@ -224,6 +224,19 @@ else
 	echo "no PR_SET_MDWE here"
 fi
 
+# A process that ends while the tool attaches to others is left out; one that had ended before is an error.
+start ./ticker 3 1 100000
+first=$pid
+start ./ticker 3 1 100000
+second=$pid
+await_running "$first"
+await_running "$second"
+start bash -c "until grep -qs '^waymark' /proc/$first/task/*/comm; do :; done"
+run 0 --json --for 200ms -o ended -p "$first,$second,$pid"
+expect "one of three ended: processes" "$(json processes)" 2
+bad 1 "No such process: pid $pid" -p "$first,$pid"
+kill "$first" "$second"
+
 # A program that moved its text to anonymous memory, as some do for huge pages.
 for layout in separate-code noseparate-code; do
 	build_target record/moved_text.c "-Wl,-z,$layout"
