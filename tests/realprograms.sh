@@ -172,10 +172,11 @@ postgres()
 	pg_find >why || { missing "$(cat why)"; return; }
 	pg_start 4 >why || { missing "no server: $(cat why)"; pg_stop; return; }
 	parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
-	pg_run pgbench -n -c 20 -j 2 -T 20 >pgbench.log 2>&1 &
+	# its clients last until the end: SIGALRM is what ends its time. To attach to all takes a slow machine 10 s.
+	pg_run pgbench -n -c 20 -j 2 -T 3600 >pgbench.log 2>&1 &
 	clients=$!
 	await has_backends "$parent" 20 || fail "pgbench's clients do not come: $(tail -n 3 pgbench.log)"
-	pids=$(pg_pids) # before others come that go again
+	pids=$(pg_pids) # before others come that go again; these stay for all three recordings
 
 	# nothing shows when all are attached to: a query every 300 ms until the recording has ended
 	rm -f recorded
@@ -193,13 +194,19 @@ postgres()
 		fail "few queries have their text"
 	[ "$(grep -cF "a late one" pg.json)" -gt 0 ] || fail "a backend that came later wasn't recorded"
 
+	postgres_record "functions" -e 'func:Exec*@postgres/ret/' -e 'func:LWLock*@postgres/arg1/' \
+		-e 'func:heap_*@postgres/ret,arg1/' -e 'func:pg_parse_query@postgres/ret,arg1:str/'
+
 	# Few of its 71 places can't be taken: where their jumps lead is in use this time, or the heap may grow there.
-	pids=$(pg_pids)
 	rm -f recorded
 	(for _ in $(seq 100); do [ ! -e recorded ] || break; sleep 0.3; pg_run psql -Atqc checkpoint; done) & # likewise
 	postgres_record "all of USDT" -e 'usdt:postgresql:*'
 	touch recorded
 	wait $!
+	kill -ALRM "$(pgrep -P "$clients" -x pgbench || echo "$clients")"
+	wait $clients || fail "pgbench ended with status $?: $(tail -n 3 pgbench.log)"
+	grep -q '^number of failed transactions: 0 ' pgbench.log || fail "pgbench: $(cat pgbench.log)"
+	expect "pgbench's own books" "$(pg_books)" t
 	"$waymark" dump --json pg >pg.json
 	python3 "$real/pairs.py" checkpoint__start checkpoint__done 1 <pg.json >words 2>&1 ||
 		fail "USDT's checkpoints: $(cat words)"
@@ -210,12 +217,6 @@ postgres()
 		[ "$(grep -o '"name":"[^"]*"' out | sort -u | wc -l)" -le 8 ] || fail "refused: $(cat out)"
 		grep -q 'heap or a stack may grow' out || fail "refused: $(cat out)"
 	fi
-	pids=$(pg_pids)
-	postgres_record "functions" -e 'func:Exec*@postgres/ret/' -e 'func:LWLock*@postgres/arg1/' \
-		-e 'func:heap_*@postgres/ret,arg1/' -e 'func:pg_parse_query@postgres/ret,arg1:str/'
-	wait $clients || fail "pgbench ended with status $?: $(tail -n 3 pgbench.log)"
-	grep -q '^number of failed transactions: 0 ' pgbench.log || fail "pgbench: $(cat pgbench.log)"
-	expect "pgbench's own books" "$(pg_books)" t
 	for pid in $(pg_pids | tr , ' '); do
 		# a backend may end meanwhile, the postmaster may not
 		timeout 60 python3 "$real/same_text.py" "$pid" 2 >words 2>&1 ||
