@@ -66,9 +66,7 @@ int session_quiet(struct session *session, struct change *change, unsigned int t
 	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
 	watch_release(session_lane(session), session->fd < 0);
 	detours_let_go(session_lane(session), session_text, change);
-	/*
-	 * Only now: a fork that gets no lock while this thread disarms counts the child as unreached.
-	 */
+	/* Only now: a fork that gets no lock while we disarm counts its child as unreached. */
 	session->is_quiet = 1;
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
 			? store_quiet(session_lane(session), timeout_ms)
