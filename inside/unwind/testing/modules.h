@@ -6,6 +6,7 @@
 #include "inside/unwind/boundary.h"
 
 #include <link.h>
+#include <stddef.h>
 
 static int module_add(struct dl_phdr_info *info, size_t bytes, void *data)
 {
