@@ -2,6 +2,8 @@
 /* The control side from a tool's end (tool.h). */
 #include "inside/control/testing/tool.h"
 
+#include "abi/predicate.h"
+#include "abi/watch.h"
 #include "base/testing/await.h"
 
 #include <waymark/error.h>
@@ -338,6 +340,48 @@ Test(control, hostile_messages_end_the_session_and_nothing_else)
 	close(peer.fd);
 	await_threads(3, "the main thread and two workers");
 	cr_assert_eq(kill(tool.pid, 0), 0);
+}
+
+Test(control, hostile_predicates_are_refused)
+{
+	static const struct predicate number = {
+		.name = "number", .number = 1, .by = WATCH_BY_EQUAL, .forms = PREDICATE_INTEGER
+	};
+	struct __attribute__((packed)) {
+		struct control_predicates head;
+		struct predicate predicate;
+		char glob[sizeof("work:*")];
+	} body, good = { .head.count = 1, .predicate = number, .glob = "work:*" };
+	struct peer peer = begin("work", "", "no:thing");
+
+	for (size_t bytes = 0; bytes < sizeof body; bytes++)
+		cr_assert_eq(peer_request(&peer, CONTROL_PREDICATES, &good, bytes).error,
+			     -WM_E_PROTOCOL, "%zu bytes", bytes);
+#define BAD(error_is, change)                                                                      \
+	do {                                                                                       \
+		body = good;                                                                       \
+		change;                                                                            \
+		cr_assert_eq(peer_request(&peer, CONTROL_PREDICATES, &body, sizeof body).error,    \
+			     error_is, #change);                                                   \
+		cr_assert_not(peer.is_gone, #change);                                              \
+	} while (0)
+	BAD(-WM_E_PROTOCOL, body.head.count = 2);
+	BAD(-WM_E_PROTOCOL, body.head.count = PREDICATES_MAX + 1);
+	BAD(-WM_E_PROTOCOL, body.head.count = UINT32_MAX);
+	BAD(-WM_E_PROTOCOL, body.predicate.name[0] = 0);
+	BAD(-WM_E_PROTOCOL, memset(body.predicate.name, 'a', PREDICATE_NAME_BYTES));
+	BAD(-WM_E_PROTOCOL, memset(body.predicate.text, 'a', PREDICATE_TEXT_BYTES));
+	BAD(-WM_E_PROTOCOL, body.predicate.by = 0);
+	BAD(-WM_E_PROTOCOL, body.predicate.by = 255);
+	BAD(-WM_E_PROTOCOL, body.predicate.forms = 0);
+	BAD(-WM_E_PROTOCOL, body.predicate.forms = 255);
+	BAD(-WM_E_PROTOCOL, memset(body.glob, '*', sizeof body.glob));
+	BAD(-WM_E_SPEC, strcpy(body.glob, "nocol."));
+	BAD(0, (void)0);
+#undef BAD
+	/* a field that no marker of the glob has: those markers are refused, and the rest goes on */
+	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
+	let_work();
 }
 
 Test(control, a_tool_that_reads_nothing_is_given_up)

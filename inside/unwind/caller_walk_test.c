@@ -7,6 +7,7 @@
 
 #include "inside/marker/careful.h"
 #include "inside/marker/hit.h"
+#include "inside/unwind/testing/forged_table.h"
 #include "inside/unwind/testing/modules.h"
 
 #include <criterion/criterion.h>
@@ -20,7 +21,6 @@
 #include <unistd.h>
 
 #define LIBC_MAX 256
-#define PAGE_BYTES 4096
 
 static struct hit_callers found;
 static struct control_detour record;
@@ -355,24 +355,30 @@ Test(callers, word_beside_the_stack_is_not_read_directly)
 
 Test(callers, rule_is_kept_until_its_module_goes)
 {
-	char *code = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			  0);
 	uint64_t *stack = stack_new();
 
 	begin();
-	/* without a table, by frame pointers */
-	boundary_add((uintptr_t)code, (uintptr_t)code + PAGE_BYTES, 0);
-	stack[4] = (uintptr_t)&stack[8];
-	stack[5] = (uintptr_t)code + 11;
-	stack[8] = 1;
-	stack[9] = (uintptr_t)code + 22;
-	for (int i = 0; i < 2; i++) {
-		cr_assert_eq(walk_from(code, stack, (uintptr_t)&stack[4], FIELD_NO_RULE), 2);
-		cr_assert_eq(found.all[1], (uintptr_t)code + 11);
-		cr_assert_eq(found.all[2], (uintptr_t)code + 22);
-	}
+	ground_new();
+	table_make(table, 8);
+	code_add(table);
+	stack[0] = (uintptr_t)code + 11;
+	stack[1] = (uintptr_t)code + 22;
+	stack[2] = 0x1234;
+	cr_assert_eq(walk_from(code, stack, 0, FIELD_ASTRAY), 3);
+	cr_assert_eq(found.all[1], (uintptr_t)code + 11);
+	cr_assert_eq(found.all[2], (uintptr_t)code + 22);
+	cr_assert_eq(found.all[3], 0x1234);
+	/* the table can't be read, and is not */
+	mprotect(table, PAGE_BYTES, PROT_NONE);
+	cr_assert_eq(walk_from(code, stack, 0, FIELD_ASTRAY), 3);
+	mprotect(table, PAGE_BYTES, PROT_READ | PROT_WRITE);
 	boundary_remove((uintptr_t)code);
-	cr_assert_eq(walk_from(code, stack, (uintptr_t)&stack[4], FIELD_ASTRAY), 0);
+	cr_assert_eq(walk_from(code, stack, 0, FIELD_ASTRAY), 0);
+	/* another module comes to the same place */
+	table_make(table, 24);
+	code_add(table);
+	cr_assert_eq(walk_from(code, stack, 0, FIELD_ASTRAY), 1);
+	cr_assert_eq(found.all[1], 0x1234);
 }
 
 Test(callers, no_rule_is_read_without_leave)

@@ -10,19 +10,19 @@
 
 static int module_add(struct dl_phdr_info *info, size_t bytes, void *data)
 {
-	uintptr_t table = 0;
+	uintptr_t header = 0;
 
 	(void)bytes;
 	(void)data;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_GNU_EH_FRAME)
-			table = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+			header = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
 		uintptr_t start = info->dlpi_addr + part->p_vaddr;
 
 		if (part->p_type == PT_LOAD && part->p_flags & PF_X)
-			boundary_add(start, start + part->p_memsz, table);
+			boundary_add(start, start + part->p_memsz, header);
 	}
 	return 0;
 }
