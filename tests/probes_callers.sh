@@ -79,6 +79,7 @@ grep -q '^    #2 outer (callers.c:' text || fail "dump: $(head -n 6 text)"
 grep -q 'callchain = \[0x[0-9a-f]* 0x[0-9a-f]* 0x1234\] (astray)' text || fail "dump: $(grep 0x1234 text)"
 compared "marker" here 64 "$called 12" -e marker:callers:here/bt=64/
 compared "returns" leaf:end 64 "$called 9 10 11 12" -e func:leaf@callers/ret,bt=64/
+compared "a call's one event" leaf 64 "6 7 8 9 10 11 12" -e 'func:leaf@callers/arg1,bt=64,if=ret>5/'
 has_stubs=stubs compared "live stubs" leaf:begin 64 "$called 9 10 11 12" \
 	-e func:leaf@callers/bt=64,arg1,ret/ -e 'func:middle@callers/ret/' -e 'func:outer@callers/ret/' -e 'func:deep@callers/ret/'
 if [ -e "$WAYMARK_BUILD/inside/engine/libwaymark-trail.so" ]; then
