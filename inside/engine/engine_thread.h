@@ -87,7 +87,7 @@ struct thread {
 	uint32_t is_stepping;
 	uint64_t step_trap; /* the trap flag as the program had it before */
 	uint32_t waiter;    /* pending_signals.c's */
-	uint64_t traced;    /* where in the cache the program's own trap flag was met last */
+	uint64_t traced; /* where in the cache the program's trap flag was met last; 0: it is off */
 	/* the program's signal mask; the kernel's has less (action_own), or all */
 	uint64_t blocked;
 	uint64_t call_next; /* behind the system call that is being made; 0: none */

@@ -255,7 +255,7 @@ static void onward_cache(struct thread *thread, struct frame_context *context)
 	if (trace->is_x87_shown)
 		state_x87(context->uc_mcontext.fpregs);
 	*frame_rip(context) = (uint64_t)trace->head;
-	thread->traced = (uint64_t)trace->head;
+	thread->traced = *frame_flags(context) & FLAG_TRAP ? (uint64_t)trace->head : 0;
 	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
 	frame_vector15_set(context->uc_mcontext.fpregs, none);
 	frame_pointer_set(context, thread);
@@ -930,7 +930,8 @@ static int is_trap_beside(struct thread *thread, const struct frame_context *con
 	uint64_t ran = thread->traced ? thread->traced : rip - 1;
 	struct state state;
 
-	thread->traced = rip;
+	/* an instruction that cleared the flag traps a last time */
+	thread->traced = context->uc_mcontext.gregs[REG_EFL] & FLAG_TRAP ? rip : 0;
 	state_look(&state, rip);
 	if (state.kind == STATE_IN || state.kind == STATE_ENGINE) /* what leads here is beside */
 		return 1;
