@@ -87,7 +87,7 @@ for number in 02 05 1 2; do
 		rm -rf ended
 		# killed after different times; the shell that is recorded expands its own number
 		# shellcheck disable=SC2016
-		run 137 -e trail/$recorder/ -o ended -- sh -c "(sleep 0.$number; kill -9 \$\$) & exec \"$folder/trailed\" l 1000000000000"
+		run 137 -e trail/$recorder/ -o ended -- sh -c "(sleep 0.$number; kill -9 \$\$) & exec \"$folder/trailed\" l 2147483647"
 		trail ended
 		grep -v trail:thread shown | tail -1 | grep -q trail:end || fail "killed after 0.$number s: $(tail -1 shown)"
 	done
