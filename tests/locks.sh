@@ -26,6 +26,7 @@ timeout -k 5 100 "$waymark" record --locks -o trace -- ./locked >said 2>words ||
 "$waymark" report --locks trace >text || fail "report: $?"
 
 keeper=$(said keeper)
+line=$(grep -n 'pthread_mutex_lock(mutex)' "$source_dir/tests/targets/locked.c" | cut -d: -f1)
 for waiter in $(said waiter); do
 	expect "waits for the keeper" "$(lock kept "$waiter" "$keeper" waits)" 8
 	[ "$(lock kept "$waiter" "$keeper" waited_ns)" -ge $((8 * 2000000)) ] ||
@@ -33,6 +34,7 @@ for waiter in $(said waiter); do
 	# from the end of the lock to the begin of the unlock is no less than between
 	[ "$(lock kept "$waiter" "$keeper" held_ns)" -ge "$(said held)" ] ||
 		fail "held $(lock kept "$waiter" "$keeper" held_ns) ns, but the keeper measured $(said held)"
+	expect "where the keeper locked it" "$(lock kept "$waiter" "$keeper" place)" "keep (locked.c:$line)"
 	[ "$(lock kept "$waiter" "$keeper" longest_ns)" -ge 2000000 ] || fail "a short longest wait"
 done
 expect "one that times out: waiters of main" "$(grep -o "\"holder_tid\":$(said main)," sums | wc -l)" 1

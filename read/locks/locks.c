@@ -11,8 +11,8 @@
 #define FIELD_NONE (-1)
 
 const char *const lock_specs[LOCK_SPECS] = {
-	"func:pthread_mutex_*lock/arg1,ret:i32/",
-	"func:pthread_cond_*wait/arg2,ret:i32/",
+	"func:pthread_mutex_*lock/arg1,ret:i32,bt=1/",
+	"func:pthread_cond_*wait/arg2,ret:i32,bt=1/",
 };
 
 enum role_kind {
