@@ -295,7 +295,7 @@ static int report_read(struct report *report, const struct report_options *optio
 		err = watch_wheres_read(&report->wheres, &report->images);
 	if (!err && wants_all)
 		err = report_watches(&report->watches, reader, report->wheres);
-	if (!err && wants_spans && (!calls || options->views & VIEW_WAITS))
+	if (!err && wants_spans && (!calls || options->views & (VIEW_WAITS | VIEW_SLOWEST)))
 		err = report_threads(&report->threads, &report->images, report->summary,
 				     report->wheres);
 	if (!err && (wants_all || options->views & VIEW_SAMPLES))

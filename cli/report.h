@@ -117,6 +117,7 @@ struct report {
 	struct summary *summary;
 	struct span_calls calls;
 	struct report_slow *slow; /* beside calls.slow; NULL: not asked for */
+	const struct span_slow **slow_by_begin;
 	struct images images;
 	struct watch_wheres *wheres;
 	struct report_trails trails;
@@ -184,7 +185,10 @@ extern const struct row_table report_span_table;
 void report_spans_print(struct rows *rows, const struct report *report);
 void report_spans_view(struct rows *rows, const struct report *report, unsigned int views);
 
-/* Read what the slowest spans had for fields. 0 or -ENOMEM. Release in any case. */
+/*
+ * Read what the slowest spans had for fields; where switches are read, these add the times of the
+ * threads in them. 0 or -ENOMEM. Release in any case.
+ */
 int report_slow(struct report *report);
 void report_slow_release(struct report *report);
 int report_spans_are_there(const struct report *report, unsigned int views);

@@ -325,15 +325,18 @@ static void call_rows(struct rows *rows, const struct report *report,
 
 /* ---- the slowest ---- */
 
-/* The fields of one, as text. */
+/* The fields of one, as text, and what its thread did in it. */
 struct report_slow {
 	char *arguments, *result; /* NULL: none */
+	uint64_t ns[THREAD_TIMES];
+	int is_switched;
 };
 
 static const struct row_column slow_columns[] = {
 	{ "begin", ROW_U64, ROW_SINCE, 0, "when it began, since the trace's begin" },
 	{ "duration", ROW_U64, ROW_NS, 0, "how long it took" },
 	{ "self", ROW_U64, ROW_NS, 0, "of that, outside of spans that began in it" },
+	TIME_COLUMNS,
 	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "its thread's name" },
 	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its process" },
 	{ "tid", ROW_U64, ROW_PLAIN, 0, "its thread" },
@@ -361,6 +364,39 @@ static int slow_read(struct trace_reader *reader, const struct span_place *place
 	return *text ? 0 : -ENOMEM;
 }
 
+static int by_begin(const void *left, const void *right)
+{
+	const struct span_slow *a = *(const struct span_slow *const *)left;
+	const struct span_slow *b = *(const struct span_slow *const *)right;
+
+	if (a->begin_ticks != b->begin_ticks)
+		return a->begin_ticks < b->begin_ticks ? -1 : 1;
+	if (a->begin.stream != b->begin.stream)
+		return a->begin.stream < b->begin.stream ? -1 : 1;
+	return (a->span > b->span) - (a->span < b->span);
+}
+
+/* A callback of the pass over switches. */
+static void slow_switched(const struct merge_event *end, uint32_t span, uint64_t begin_ticks,
+			  const uint64_t ns[THREAD_TIMES], void *data)
+{
+	struct report *report = data;
+	const struct span_slow wanted = { .span = span,
+					  .begin_ticks = begin_ticks,
+					  .begin.stream = (uint32_t)(end->stream -
+								     report->reader->streams) };
+	const struct span_slow *key = &wanted, **found;
+	struct report_slow *slow;
+
+	found = bsearch(&key, report->slow_by_begin, report->calls.slow_count, sizeof(*found),
+			by_begin);
+	if (!found)
+		return;
+	slow = &report->slow[*found - report->calls.slow];
+	memcpy(slow->ns, ns, sizeof(slow->ns));
+	slow->is_switched = 1;
+}
+
 int report_slow(struct report *report)
 {
 	const struct span_calls *calls = &report->calls;
@@ -369,13 +405,15 @@ int report_slow(struct report *report)
 	int err = 0;
 
 	report->slow = calloc(calls->slow_count + 1, sizeof(*report->slow));
-	if (!report->slow || !out)
+	report->slow_by_begin = calloc(calls->slow_count + 1, sizeof(*report->slow_by_begin));
+	if (!report->slow || !report->slow_by_begin || !out)
 		err = -ENOMEM;
 	else
 		out_init(out, -1);
 	for (size_t i = 0; i < calls->slow_count && !err; i++) {
 		const struct span_slow *slow = &calls->slow[i];
 
+		report->slow_by_begin[i] = slow;
 		err = slow_read(reader, &slow->begin, out, &report->slow[i].arguments);
 		if (!err)
 			err = slow_read(reader, &slow->end, out, &report->slow[i].result);
@@ -383,6 +421,12 @@ int report_slow(struct report *report)
 		reader_stream_unmap(&reader->streams[slow->end.stream]);
 	}
 	free(out);
+	if (!err) {
+		qsort(report->slow_by_begin, calls->slow_count, sizeof(*report->slow_by_begin),
+		      by_begin);
+		report->threads.switches.take_span = slow_switched;
+		report->threads.switches.span_data = report;
+	}
 	return err;
 }
 
@@ -393,6 +437,7 @@ void report_slow_release(struct report *report)
 		free(report->slow[i].result);
 	}
 	free(report->slow);
+	free(report->slow_by_begin);
 }
 
 static void slow_rows(struct rows *rows, const struct report *report)
@@ -408,8 +453,10 @@ static void slow_rows(struct rows *rows, const struct report *report)
 					slow->begin_ticks);
 
 		ROWS_PUT(rows, slow_columns, row_u64(ns - first_ns), row_u64(slow->ns),
-			 row_u64(slow->self_ns), row_text(stream->comm), row_u64(stream->pid),
-			 row_u64(stream->tid), row_text(report->summary->spans[slow->span].name),
+			 row_u64(slow->self_ns),
+			 TIME_VALUES(report->slow[i].is_switched, report->slow[i].ns),
+			 row_text(stream->comm), row_u64(stream->pid), row_u64(stream->tid),
+			 row_text(report->summary->spans[slow->span].name),
 			 row_text(report->slow[i].arguments), row_text(report->slow[i].result));
 	}
 	rows_skip(rows, calls->fitting - calls->slow_count);

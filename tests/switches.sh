@@ -75,6 +75,18 @@ check()
 
 record 0 -e switch -e 'switched:*'
 check "threads"
+"$waymark" report --json --slowest 1000 trace >slow || fail "report --slowest: $?"
+expect "the slowest: those alone of their name have the times of all of that name" "$(python3 -c '
+import json
+times = [x + "_ns" for x in ("running", "runnable", "asleep", "waiting", "unknown")]
+slow = json.load(open("slow"))["slow"]
+alone = {x["name"]: [x[t] for t in times] for x in json.load(open("sums"))["span"] if x["calls"] == 1}
+for x in slow:
+    if alone.get(x["span"], [x[t] for t in times]) != [x[t] for t in times] or x["running_ns"] is None:
+        print(x)
+print(len(alone) > 1, len(slow) > len(alone))')" "True True"
+"$waymark" report --slowest 3 trace >slow || fail "report --slowest: $?"
+grep -q '^ *BEGIN  *DURATION  *SELF  *RUNNING  *RUNNABLE ' slow || fail "report --slowest: $(cat slow)"
 for name in napper spinner rival waiter poster; do
 	grep -q "^$name  " text || fail "no thread $name: $(cat text)"
 done
@@ -161,5 +173,7 @@ fi
 record 0 -e 'switched:*'
 holds "without switches: no threads" '"thread" not in report and s["napper"]["running_ns"] is None'
 if grep -q RUNNABLE text; then fail "without switches: $(cat text)"; fi
+"$waymark" report --slowest 3 trace >slow || fail "without switches: report --slowest: $?"
+if ! grep -q DURATION slow || grep -q RUNNABLE slow; then fail "without switches: $(cat slow)"; fi
 
 exit $failed

@@ -204,7 +204,7 @@ static void spans_forget(struct switches_reading *reading, struct span_stack *sp
 }
 
 static int span_begin(struct switches_reading *reading, struct span_stack *spans, uint32_t span,
-		      const uint64_t ns[THREAD_TIMES])
+		      uint64_t ticks, const uint64_t ns[THREAD_TIMES])
 {
 	struct span_half *open;
 
@@ -214,23 +214,29 @@ static int span_begin(struct switches_reading *reading, struct span_stack *spans
 	if (!open)
 		return -ENOMEM;
 	reading->open_count++;
+	open->ticks = ticks;
 	memcpy(open->values, ns, THREAD_TIMES * sizeof(*ns));
 	return 0;
 }
 
 static void span_end(struct switches_reading *reading, struct span_stack *spans, uint32_t span,
-		     const uint64_t ns[THREAD_TIMES])
+		     const struct merge_event *event, const uint64_t ns[THREAD_TIMES])
 {
-	struct switch_span *sum = &reading->switches->spans[span];
+	const struct switches *switches = reading->switches;
+	struct switch_span *sum = &switches->spans[span];
 	struct span_half *open = span_stack_find(spans, span);
+	uint64_t within[THREAD_TIMES];
 
 	if (!open)
 		return;
 	/* a clock may have been a little before the other's at one of the two */
-	for (int i = 0; i < THREAD_TIMES; i++)
-		if (ns[i] > open->values[i])
-			sum->ns[i] += ns[i] - open->values[i];
+	for (int i = 0; i < THREAD_TIMES; i++) {
+		within[i] = ns[i] > open->values[i] ? ns[i] - open->values[i] : 0;
+		sum->ns[i] += within[i];
+	}
 	sum->count++;
+	if (switches->take_span)
+		switches->take_span(event, span, open->ticks, within, switches->span_data);
 	span_stack_remove(spans, open);
 	reading->open_count--;
 }
@@ -252,8 +258,8 @@ static int span_add(struct switches_reading *reading, const struct role *role,
 	if (err)
 		return err;
 	if (role->kind == ROLE_BEGIN)
-		return span_begin(reading, spans, role->span, ns);
-	span_end(reading, spans, role->span, ns);
+		return span_begin(reading, spans, role->span, event->ticks, ns);
+	span_end(reading, spans, role->span, event, ns);
 	return 0;
 }
 

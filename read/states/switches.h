@@ -25,6 +25,10 @@ struct switches {
 	int (*stack_of)(const struct merge_event *event, uint64_t place, uint32_t *stack,
 			void *data);
 	void *stack_data;
+	/* the caller's: is given each measured span, by the event that ends it; NULL: not */
+	void (*take_span)(const struct merge_event *end, uint32_t span, uint64_t begin_ticks,
+			  const uint64_t ns[THREAD_TIMES], void *data);
+	void *span_data;
 };
 
 /* Whether the trace declares switches. */
