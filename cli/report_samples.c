@@ -226,7 +226,7 @@ int report_samples(struct report_samples *report, struct images *images,
 	int err;
 
 	*report = (struct report_samples){ .options = options };
-	if (!samples_are_in(images->reader))
+	if (!samples_events(images->reader, options->samples.event, NULL, 0))
 		return 0;
 	err = samples_open(&report->samples, images, &options->samples);
 	return err ? err : samples_observe(&report->samples, NULL, NULL);

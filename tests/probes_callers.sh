@@ -78,6 +78,17 @@ compared "three" leaf 3 "$called 9 10 11 12" -e func:leaf@callers/bt=3,arg1/
 grep -q '^    #2 outer (callers.c:' text || fail "dump: $(head -n 6 text)"
 grep -q 'callchain = \[0x[0-9a-f]* 0x[0-9a-f]* 0x1234\] (astray)' text || fail "dump: $(grep 0x1234 text)"
 compared "marker" here 64 "$called 12" -e marker:callers:here/bt=64/
+# The same callers as stacks, each with how many of the events have it.
+"$waymark" export --format=folded --event callers:here trace >folded || fail "export: $?"
+expect "folded stacks: events" "$(awk '{ sum += $NF } END { print sum }' folded)" "$(wc -l <events.json)"
+grep -qE '^callers;callers;(.*;)?main;outer;middle [0-9]+$' folded || fail "folded stacks: $(cat folded)"
+"$waymark" report --json --functions --event callers:here trace >sums || fail "report --functions: $?"
+expect "report: events in middle" "$(python3 -c 'import json
+print(*(x["samples"] for x in json.load(open("sums"))["sample_function"] if x["function"] == "middle"))')" \
+	"$(python3 -c 'import json
+print(sum(json.loads(x)["frame"][0]["function"] == "middle" for x in open("events.json")))')"
+"$waymark" report --functions trace >text 2>words
+expect "report: events that are not asked for" "$? $(grep -c 'no such thing: samples' words)" "1 1"
 compared "returns" leaf:end 64 "$called 9 10 11 12" -e func:leaf@callers/ret,bt=64/
 compared "a call's one event" leaf 64 "6 7 8 9 10 11 12" -e 'func:leaf@callers/arg1,bt=64,if=ret>5/'
 has_stubs=stubs compared "live stubs" leaf:begin 64 "$called 9 10 11 12" \

@@ -52,6 +52,14 @@ static int matches(const char *glob, const char *name)
 	       (!strncmp(name, "sample:", 7) && name_match(glob, name + 7));
 }
 
+/* The kernel's with a place; others with callers, markers and probes too, where they are named. */
+static int is_wanted_class(const char *glob, const struct fact_process *process,
+			   const struct trace_class *class)
+{
+	return matches(glob, class->name) && ((process->is_kernel && is_sample(class)) ||
+					      (glob && layout_of(class).callchain >= 0));
+}
+
 int samples_are_in(const struct trace_reader *reader)
 {
 	return samples_events(reader, NULL, NULL, 0) != 0;
@@ -73,13 +81,12 @@ size_t samples_events(const struct trace_reader *reader, const char *glob, const
 
 	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
 		const struct fact_process *process = &reader->meta.processes[i];
-		uint32_t classes = process->is_kernel && process->schema ? process->schema->count
-									 : 0;
+		uint32_t classes = process->schema ? process->schema->count : 0;
 
 		for (uint32_t j = 0; j < classes; j++) {
 			const struct trace_class *class = process->schema->classes[j];
 
-			if (!is_sample(class) || !matches(glob, class->name) ||
+			if (!is_wanted_class(glob, process, class) ||
 			    is_among(class->name, names, count, most))
 				continue;
 			if (count < most)
@@ -282,12 +289,13 @@ static int is_wanted(const struct samples *samples, const struct merge_event *ev
 {
 	const struct samples_options *options = &samples->options;
 
-	if (!event->class || !is_sample(event->class))
-		return 0;
 	if ((options->pid && event->pid != options->pid) ||
 	    (options->tid && event->tid != options->tid))
 		return 0;
-	return matches(options->event, event->class->name);
+	return event->class &&
+	       is_wanted_class(options->event,
+			       &samples->reader->meta.processes[event->stream->process],
+			       event->class);
 }
 
 /* ---- one sample ---- */
@@ -452,11 +460,16 @@ static int take_event(struct samples_reading *reading, const struct merge_event 
 	if (err)
 		return err;
 	trace_fields(reading->fields, from->class, from->fields);
-	taken.ip = reading->fields[layout.ip].value.u;
 	if (layout.period >= 0)
 		taken.weight = reading->fields[layout.period].value.u;
 	if (layout.callchain >= 0)
 		taken.chain = &reading->fields[layout.callchain];
+	if (layout.ip >= 0)
+		taken.ip = reading->fields[layout.ip].value.u;
+	else if (taken.chain->value.run.bytes)
+		taken.ip = address_at(taken.chain, 0);
+	else
+		return 0; /* its callers could not be read */
 	return take(reading, &taken);
 }
 
@@ -516,8 +529,8 @@ static int samples_want(const struct pass_observer *observer, uint32_t process,
 {
 	const struct samples *samples = (const struct samples *)observer;
 
-	return samples->reader->meta.processes[process].is_kernel && is_sample(class) &&
-	       matches(samples->options.event, class->name);
+	return is_wanted_class(samples->options.event, &samples->reader->meta.processes[process],
+			       class);
 }
 
 static int samples_take(struct pass_observer *observer, const struct merge_event *event)

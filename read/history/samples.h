@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Where threads were when the kernel took samples of them: each event of a trace's kernel that has
- * a field `ip`, with its stack if it has a `callchain`. Samples of one place, stack and thread are
- * summed up as they are read, so that memory grows with what differs.
+ * a field `ip`, with its stack if it has a `callchain`. An event that is asked for by its name is
+ * one too if it has a `callchain` alone, as those of markers and probes with bt=. Samples of one
+ * place, stack and thread are summed up as they are read, so that memory grows with what differs.
  *
  * Functions are those of the image of the process (image.h) at the time of the sample; the kernel's
  * are those of KERNEL_NAMES_FILE. One thread at a time uses them.
