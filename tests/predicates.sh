@@ -91,6 +91,28 @@ for line in open("some.events"):
 	fields = json.loads(line)["fields"]
 	assert 2e6 <= fields["duration"] < 2e9 and fields["ret"] == 1, fields' || fail "duration: $(head -n 2 some.events)"
 
+# errno is a result of libc's functions: 0 where they succeed
+cat >failing.c <<-'FAILING'
+	#include <fcntl.h>
+	#include <unistd.h>
+	int main(void)
+	{
+		for (int i = 0; i < 12; i++)
+			close(open((const char *[]){ "/none", "/dev/null", "/dev" }[i % 3], i % 3 == 2 ? O_WRONLY : O_RDONLY));
+		return 0;
+	}
+FAILING
+cc -O1 failing.c -o failing || exit 1
+for test in 'errno==ENOENT|"/none" -1 2' 'errno!=0,if=errno!=ENOENT|"/dev" -1 21' 'errno==0,if=file~"/dev*"|"/dev/null" [0-9]* 0'; do
+	rm -rf some
+	run 0 -o some -e "func:open@libc.so.6/args,if=${test%%|*}/" -- ./failing
+	"$waymark" dump --json some | python3 -c 'import json, sys
+for line in sys.stdin:
+	f = json.loads(line).get("fields")
+	if f: print(json.dumps(f["file"]), f["ret"], f["errno"])' >got
+	expect "${test%%|*}" "$(wc -l <got) $(grep -cvx "${test#*|}" got)" "4 0"
+done
+
 # ---- two recordings of one process: each has its own condition ----
 
 start_ready "$waymark" record -o first -e 'shop:order/if=rows==0/' -- ./filtered wait
@@ -132,6 +154,7 @@ refused 'shop:order/if=rows~"a*"/' "can't be compared so"
 refused 'shop:query/if=sql==3/' "can't be compared so"
 refused 'func:place@filtered/if=siz>3/' 'siz; did you mean size?'
 refused 'func:place@filtered/if=colour==BLEU/' 'BLEU is no enumerator of its type; did you mean BLUE?'
+refused 'func:open@libc.so.6/if=errno==ENOEN/' 'ENOEN is no enumerator of its type; did you mean ENOENT'
 refused 'func:place@filtered/if=thread~"a"/' 'thread is no text'
 refused 'func:place@filtered/if=thread==0x100000000/' "thread can't have this value"
 
