@@ -57,6 +57,21 @@ def grows(name):
     return len(counts) >= 2 and counts[-1] >= counts[0]
 
 
+def filtered(name, condition):
+    """of one event recorded twice: whether what has callers is what meets the condition; each has some"""
+    found = {True: [], False: []}
+    for x in of(name):
+        fields = {**x["fields"], "tid": x["tid"]}
+        found["callchain" in fields].append(fields)
+    wanted = sorted(str(x) for x in found[False] if condition(x))
+    for x in found[True]:
+        del x["callchain"]
+    for x in found[True] + found[False]:
+        x.pop("ip", None)
+    got = sorted(map(str, found[True]))
+    return 0 < len(got) < len(found[False]) and got == wanted
+
+
 def last(name):
     return values("count:" + name, "count")[-1]
 

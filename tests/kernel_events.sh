@@ -103,6 +103,18 @@ holds "samples have a place" 'all(values("sample:cpu-clock", "ip"))'
 if has_tracefs; then
 	record 0 -e tracepoint:sched:sched_process_exit ./switching 1 1
 	holds "a tracepoint has its fields" '"sleeper" in values("sched:sched_process_exit", "comm")'
+	# the same twice, one with conditions: only that has callers
+	for test in 'prev_comm=="sleeper",if=prev_state!=0|x["prev_comm"] == "sleeper" and x["prev_state"] != 0' \
+		'next_comm~"sl?*",if=prev_prio>=1|x["next_comm"].startswith("sl") and x["prev_prio"] >= 1' \
+		'prev_state&1,if=comm!="waiter"|x["prev_state"] & 1 and x["prev_comm"] != "waiter"'; do
+		record 0 -e tracepoint:sched:sched_switch \
+			-e "tracepoint:sched:sched_switch/callchain,if=${test%%|*}/" ./switching 20 1
+		holds "the kernel tests ${test%%|*}" "filtered('sched:sched_switch', lambda x: ${test#*|})"
+	done
+	record 1 -e 'tracepoint:sched:sched_switch/if=prev_pidd==7/' true
+	says 'names no field of the event; did you mean prev_pid'
+	record 1 -e 'tracepoint:sched:sched_switch/if=prev_pid==0x1ffffffff/' true
+	says "has a value that the field can't have"
 else
 	echo "left out, tracepoints: $(lacks tracepoint)"
 fi
@@ -111,6 +123,12 @@ if is_root; then
 		record 0 -a -e kprobe:do_exit/args/ -e kprobe:do_exit/ret/ ./switching 1 1
 		holds "a function of the kernel is probed" 'len(of("kprobe:do_exit")) >= 3'
 		holds "a kprobe has arguments" 'all("arg1" in x["fields"] for x in of("kprobe:do_exit"))'
+		record 0 -a -e kprobe:do_exit/args/ \
+			-e 'kprobe:do_exit/args,callchain,if=arg1==0,if=comm=="sleeper"/' ./switching 1 1
+		holds "conditions of a kprobe, by the kernel and by its registers" \
+			"filtered('kprobe:do_exit', lambda x: x['arg1'] == 0 and x['tid'] == sleeper)"
+		record 1 -a -e 'kprobe:do_exit/if=arg1==0/' true
+		says 'names no field of the event: it has pid, tid, comm, cpu'
 		record 1 -a -e kprobe:no_such_function_here true
 		says "no_such_function_here"
 		record 1 -e kprobe:do_exit ./switching 1 1
@@ -138,6 +156,11 @@ if is_root; then
 	holds "all CPUs: the program is in it" \
 		'0 <= sum(departures(sleeper)) - sum(switches) <= AFTER_ASKING_MAX'
 	holds "all CPUs: others are in it" 'len({x["pid"] for x in of("switch:depart")}) > 1'
+	start ./switching 100000 1
+	record 0 -a --for 300ms -e "switch/if=pid==$pid/"
+	kill "$pid"
+	holds "switches of one process" \
+		"{x['pid'] for x in of('switch:depart') + of('switch:arrive') + of('switch:wake')} == {$pid}"
 	record 0 --for 300ms -C 0 -e sample:cpu-clock/freq=100/ -e switch -e count:page-faults
 	holds "one CPU" '{x["cpu"] for x in of("sample:cpu-clock")} <= {0}'
 	holds "sums are of the moment at which the events end" \
@@ -153,6 +176,8 @@ record 1 -e fault -e sample:page-faults/period=1/ true
 says "another spec records the same event"
 record 1 -e tracepoint:sched:no_such true
 says "no_such"
+record 1 -e switch/if=cpu==0/ true
+says 'names no field of the event: it has pid, tid'
 record 2 -e switch
 says "name a process with -p"
 record 1 -a -G /sys/fs/cgroup/no/such -e switch true

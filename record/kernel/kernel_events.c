@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -35,7 +34,6 @@
 /* longer than a record waits to be sorted */
 #define FORKS_NS UINT64_C(150000000)
 #define STEP_MS 5
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
 static int is_wanted(const struct wm_session *session)
 {
@@ -178,14 +176,6 @@ static int has_kind(const struct wm_session *session, enum kernel_kind kind)
 	return 0;
 }
 
-/* Tracepoints name threads as the first PID namespace does. */
-static int has_first_pids(void)
-{
-	struct stat file;
-
-	return !stat("/proc/self/ns/pid", &file) && file.st_ino == FIRST_PID_NAMESPACE;
-}
-
 static struct kernel_source *source_add(struct kernel *kernel, const struct sampler_event *event)
 {
 	struct kernel_source *source = &kernel->sources[kernel->event_count];
@@ -211,7 +201,8 @@ static int tracepoints_ask(struct kernel *kernel)
 	struct tracepoint format;
 	struct kernel_source *source;
 
-	if (!has_first_pids() || !switch_tracepoint("sched:sched_switch", &event, &format) ||
+	if (!tracepoint_has_our_pids() ||
+	    !switch_tracepoint("sched:sched_switch", &event, &format) ||
 	    !switch_tracepoint("sched:sched_waking", &kernel->wakes_event, &kernel->wakes_format))
 		return 0;
 	event.wants |= SAMPLER_USER_IP | kernel->switch_wants;
@@ -283,15 +274,19 @@ static void group_add(struct kernel *kernel, const struct kernel_request *reques
 /* Departures have what any spec of switches asks for. */
 static void switch_wants_find(const struct wm_session *session, struct kernel *kernel)
 {
+	int has_all = 0;
+
 	for (size_t i = 0; i < session->specs->count; i++) {
 		const struct kernel_request *request = session->specs->all[i].kernel;
 
 		if (!request || request->kind != KERNEL_SWITCH)
 			continue;
+		has_all |= !request->test_count;
 		kernel->switch_wants |= request->event.wants;
 		if (request->event.stack_bytes)
 			kernel->switch_stack_bytes = request->event.stack_bytes;
 	}
+	kernel->has_switch_tests = !has_all;
 }
 
 static int requests_ask(struct wm_session *session, struct kernel *kernel)

@@ -84,6 +84,7 @@ struct kernel {
 	int has_switches, has_places, has_wakes;
 	unsigned int switch_wants; /* enum sampler_want, of departures: callers */
 	uint32_t switch_stack_bytes;
+	int has_switch_tests;		 /* each spec of switches has some */
 	struct kernel_coverage coverage; /* of what ended before, with changes */
 	struct count_event *count_events;
 	unsigned int *count_groups; /* of each, the id of its spec's event */

@@ -3,7 +3,10 @@
 #include "record/kernel/kernel_own.h"
 
 #include "arch/perf_registers.h"
+#include "base/condition.h"
 #include "record/session/process.h"
+#include "record/session/session.h"
+#include "record/spec/spec.h"
 #include "target/code/callstack.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
@@ -203,6 +206,46 @@ static void lose(struct kernel *kernel, pid_t lane, const struct sampler_record 
 	own_store_lose(kernel->store, lane, record->count);
 }
 
+/* ---- conditions that the kernel can't test ---- */
+
+/* `record` has the registers; NULL: no registers. */
+static int tests_hold(const struct kernel_request *request, pid_t pid, pid_t tid,
+		      const struct sampler_record *record)
+{
+	for (unsigned int i = 0; i < request->test_count; i++) {
+		const struct kernel_test *test = &request->tests[i];
+		unsigned int bytes = test->of == KERNEL_PID || test->of == KERNEL_TID ? 4 : 8;
+		uint64_t value = 0;
+
+		if (test->of == KERNEL_PID)
+			value = (uint32_t)pid;
+		else if (test->of == KERNEL_TID)
+			value = (uint32_t)tid;
+		else if (record && test->of == KERNEL_RESULT)
+			value = record->regs[perf_register_result];
+		else if (record)
+			value = record->regs[perf_registers_arguments[test->of - KERNEL_ARGUMENT]];
+		if (!condition_holds(&test->condition, 0, value, bytes, tid))
+			return 0;
+	}
+	return 1;
+}
+
+/* Whether a spec of switches takes those of the thread. */
+static int switches_hold(const struct kernel *kernel, pid_t pid, pid_t tid)
+{
+	const struct spec_list *specs = kernel->session->specs;
+
+	for (size_t i = 0; i < specs->count && kernel->has_switch_tests; i++) {
+		const struct kernel_request *request = specs->all[i].kernel;
+
+		if (request && request->kind == KERNEL_SWITCH &&
+		    tests_hold(request, pid, tid, NULL))
+			return 1;
+	}
+	return !kernel->has_switch_tests;
+}
+
 /* ---- threads: what they are called, who started them, their end ---- */
 
 static void name(struct kernel *kernel, uint32_t id, int cpu, uint64_t time_ns, pid_t pid,
@@ -236,7 +279,7 @@ static void execute(struct kernel *kernel, const struct sampler_record *record)
 		return;
 	end(kernel, record, before);
 	known_add(&kernel->known, record->tid, record->pid);
-	if (!kernel->has_switches)
+	if (!kernel->has_switches || !switches_hold(kernel, record->pid, record->tid))
 		return;
 	put_thread(&fields, record->pid, record->tid);
 	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
@@ -365,6 +408,8 @@ static void write_wait(struct kernel *kernel, pid_t pid, pid_t tid)
 	struct kernel_fields fields = { .count = 0 };
 	struct target_times times;
 
+	if (!switches_hold(kernel, pid, tid))
+		return;
 	if (target_thread_times(pid, tid, &times))
 		return; /* it has ended */
 	put_thread(&fields, pid, tid);
@@ -440,6 +485,8 @@ static void depart(struct kernel *kernel, const struct sampler_record *record)
 	int is_known = departing->tid == record->tid;
 	struct kernel_fields fields = { .count = 0 };
 
+	if (!switches_hold(kernel, record->pid, record->tid))
+		return;
 	put_thread(&fields, record->pid, record->tid);
 	put_u8(&fields, record->is_preempted != 0);
 	put_u8(&fields, (uint8_t)(record->is_preempted ? 'R' : is_known ? departing->state : '?'));
@@ -456,9 +503,11 @@ static void arrive(struct kernel *kernel, const struct sampler_record *record)
 {
 	struct kernel_fields fields = { .count = 0 };
 
+	known_add(&kernel->known, record->tid, record->pid);
+	if (!switches_hold(kernel, record->pid, record->tid))
+		return;
 	put_thread(&fields, record->pid, record->tid);
 	event_write(kernel, (int)record->cpu, record->time_ns, KERNEL_ARRIVE, &fields);
-	known_add(&kernel->known, record->tid, record->pid);
 }
 
 int kernel_take_wake(const struct sampler_record *record, void *data)
@@ -473,7 +522,8 @@ int kernel_take_wake(const struct sampler_record *record, void *data)
 		lose(kernel, OWN_STORE_CPU_APART(record->cpu), record);
 	if (record->kind != SAMPLER_SAMPLE ||
 	    (kernel->end_ns && record->time_ns > kernel->end_ns) ||
-	    (!pid && (!kernel->is_of_cpus || kernel->cgroup_fd >= 0)))
+	    (!pid && (!kernel->is_of_cpus || kernel->cgroup_fd >= 0)) ||
+	    !switches_hold(kernel, pid, tid))
 		return 0;
 	put_thread(&fields, pid, tid);
 	put_thread(&fields, record->pid, record->tid);
@@ -546,6 +596,8 @@ static void sample(struct kernel *kernel, const struct kernel_source *source,
 	const struct kernel_request *request = source->request;
 	struct kernel_fields fields = { .count = 0 };
 
+	if (!tests_hold(request, record->pid, record->tid, record))
+		return;
 	put_thread(&fields, record->pid, record->tid);
 	if (request->kind == KERNEL_TRACEPOINT)
 		put_tracepoint(&fields, &source->format, record);

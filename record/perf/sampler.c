@@ -413,6 +413,9 @@ static int refused(const struct sampler *sampler, unsigned int which, pid_t tid,
 		if (err)
 			return err;
 	}
+	if (error == -EINVAL && event->filter)
+		return detail_set(detail, -WM_E_SPEC, "%s: the kernel can't test \"%s\"",
+				  event->what.name, event->filter);
 	if (error == -ENOSPC && event->what.type == PERF_TYPE_BREAKPOINT)
 		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s", event->what.name);
 	return extent_refused(&sampler->extent, &event->what, has_kernel, tid, cpu, error, detail);
@@ -459,6 +462,20 @@ static int open_event(struct sampler *sampler, unsigned int which, pid_t tid, in
 	return fd;
 }
 
+/* Events that threads inherit have it too: perf_tp_filter_match(). */
+static int open_filtered(struct sampler *sampler, unsigned int which, pid_t tid, int cpu)
+{
+	const struct sampler_request *request = sampler->request;
+	const char *filter = which < request->event_count ? request->events[which].filter : NULL;
+	int fd = open_event(sampler, which, tid, cpu), err;
+
+	if (fd < 0 || !filter || !ioctl(fd, PERF_EVENT_IOC_SET_FILTER, filter))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
 static size_t event_count(const struct sampler_request *request)
 {
 	return request->event_count + (request->switches || request->tasks);
@@ -473,7 +490,7 @@ static int open_on(struct sampler *sampler, pid_t tid, const struct cpu_ring *ri
 	if (extent_reserve(&sampler->extent, event_count(sampler->request)))
 		return -ENOMEM;
 	for (unsigned int i = 0; i < event_count(sampler->request); i++) {
-		int fd = open_event(sampler, i, tid, cpu), err;
+		int fd = open_filtered(sampler, i, tid, cpu), err;
 
 		if (fd == -ESRCH)
 			return fd;

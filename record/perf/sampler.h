@@ -47,6 +47,7 @@ struct sampler_event {
 	unsigned int wants;   /* of enum sampler_want */
 	uint8_t precise;      /* precise_ip */
 	uint32_t stack_bytes; /* a multiple of 8, below 64 KiB */
+	const char *filter;   /* of a tracepoint or kprobe: which to record; NULL: all */
 };
 
 struct sampler_request {

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <waymark/error.h>
 
 #define FILE_BYTES_MAX 65536
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCu /* PROC_PID_INIT_INO, include/linux/proc_ns.h */
 
 struct c_type {
 	const char *name;
@@ -59,6 +61,7 @@ static void number_narrow(struct tracepoint_field *field, const char *type)
 		narrow = narrow_type(is_descriptor(field->name) ? "int" : type);
 	if (!narrow)
 		return;
+	field->is_narrowed = 1;
 	field->bytes = narrow->bytes;
 	field->type = integer_type(narrow->bytes, narrow->is_signed);
 }
@@ -167,6 +170,13 @@ int tracepoint_read(struct tracepoint *tracepoint, const char *name, struct deta
 		return 0;
 	return err == -ENOENT ? detail_set(detail, -WM_E_COUNT_EVENT, "%s", name)
 			      : detail_set(detail, err, "the format of %s", name);
+}
+
+int tracepoint_has_our_pids(void)
+{
+	struct stat file;
+
+	return !stat("/proc/self/ns/pid", &file) && file.st_ino == FIRST_PID_NAMESPACE;
 }
 
 const struct tracepoint_field *tracepoint_find(const struct tracepoint *tracepoint,

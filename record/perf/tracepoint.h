@@ -17,6 +17,7 @@ struct tracepoint_field {
 	/* a place in the record: of the value; or of a word that says where the bytes are */
 	uint32_t offset, bytes;
 	int is_dynamic;
+	int is_narrowed; /* of a system call: the low bytes of 8 */
 };
 
 struct tracepoint {
@@ -33,6 +34,9 @@ int tracepoint_read(struct tracepoint *tracepoint, const char *name, struct deta
 
 /* Of the text of such a file. 0, or -EBADMSG. */
 int tracepoint_parse(struct tracepoint *tracepoint, const char *text);
+
+/* Whether they name threads as we do: as the first PID namespace does. */
+int tracepoint_has_our_pids(void);
 
 const struct tracepoint_field *tracepoint_find(const struct tracepoint *tracepoint,
 					       const char *name);

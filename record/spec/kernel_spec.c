@@ -203,7 +203,9 @@ int spec_read_kernel(const struct spec_syntax *syntax)
 
 	request->kind = (enum kernel_kind)syntax->kind->variant;
 	err = options_apply(syntax);
-	if (err || request->kind == KERNEL_SWITCH)
+	if (!err && request->kind == KERNEL_SWITCH)
+		return spec_read_kernel_conditions(syntax);
+	if (err)
 		return err;
 	if (request->kind == KERNEL_FAULT) {
 		request->event.what.type = PERF_TYPE_SOFTWARE;
@@ -216,5 +218,5 @@ int spec_read_kernel(const struct spec_syntax *syntax)
 		return -ENOMEM;
 	err = name_read(syntax, name);
 	free(name);
-	return err;
+	return err ? err : spec_read_kernel_conditions(syntax);
 }

@@ -6,6 +6,8 @@
 #ifndef RECORD_SPEC_KERNEL_SPEC_H
 #define RECORD_SPEC_KERNEL_SPEC_H
 
+#include "abi/predicate.h"
+#include "abi/watch.h"
 #include "record/perf/sampler.h"
 
 enum kernel_kind {
@@ -19,7 +21,16 @@ enum kernel_kind {
 };
 
 #define KERNEL_GROUP_MAX 8u
+#define KERNEL_FILTER_BYTES 1024
 #define SPEC_KERNEL_SUFFIX "@kernel"
+
+/* What the kernel's filters have no field for; an argument's number is added. */
+enum kernel_value { KERNEL_PID, KERNEL_TID, KERNEL_RESULT, KERNEL_ARGUMENT };
+
+struct kernel_test {
+	uint8_t of; /* enum kernel_value */
+	struct watch_condition condition;
+};
 
 struct kernel_request {
 	enum kernel_kind kind;
@@ -30,6 +41,10 @@ struct kernel_request {
 	int has_args, is_return; /* of kprobe */
 	int has_regs;		 /* of sample */
 	int has_callers;
+	/* all must hold: event.filter by the kernel, tests[] by Waymark */
+	char filter[KERNEL_FILTER_BYTES];
+	struct kernel_test tests[PREDICATES_MAX];
+	unsigned int test_count;
 };
 
 #endif

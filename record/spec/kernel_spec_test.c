@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Specs of kernel events, right and wrong. */
+#include "base/tracefs.h"
+#include "record/perf/tracepoint.h"
 #include "record/spec/spec.h"
 
 #include <criterion/criterion.h>
@@ -106,6 +108,72 @@ Test(kernel_spec, watch_of_the_kernel)
 	cr_assert(strstr(words, "no_such_symbol_here"));
 }
 
+/* The filter that the kernel gets for a tracepoint's conditions. */
+static const char *filter_of(const char *text)
+{
+	cr_assert_eq(reads(text), 0, "%s: %s", text, words);
+	cr_assert_eq(spec.kernel->event.filter, spec.kernel->filter);
+	return spec.kernel->filter;
+}
+
+Test(kernel_spec, conditions_become_a_filter_of_the_kernel)
+{
+	if (!tracefs_events())
+		cr_skip("%s", tracefs_missing());
+	cr_assert_str_eq(filter_of("tracepoint:sched:sched_switch/if=prev_pid==7,if=prev_comm~"
+				   "\"a?*\",if=cpu<2,if=next_prio&6/"),
+			 "prev_pid == 7 && prev_comm ~ \"a?*\" && cpu < 2 && next_prio & 6");
+	cr_assert_str_eq(filter_of("tracepoint:sched:sched_switch/if=prev_comm==\"a*\\\"b\"/"),
+			 "prev_comm == 'a*\"b'");
+	cr_assert_str_eq(filter_of("tracepoint:sched:sched_switch/if=comm~7*/"), "comm ~ \"\\7*\"");
+	cr_assert_str_eq(filter_of("tracepoint:sched:sched_switch/if=prev_prio>=-1/"),
+			 "prev_prio >= -1");
+	if (tracepoint_has_our_pids())
+		cr_assert_str_eq(filter_of("tracepoint:sched:sched_switch/if=tid!=1/"),
+				 "common_pid != 1");
+	cr_assert_eq(reads("tracepoint:sched:sched_switch/if=pid==7/"), 0, "%s", words);
+	cr_assert_str_eq(spec.kernel->filter, "");
+	cr_assert_eq(spec.kernel->event.filter, NULL);
+	cr_assert_eq(spec.kernel->test_count, 1);
+	cr_assert_eq(reads("tracepoint:sched:sched_switch/if=prev_comm==1/"), -WM_E_SPEC);
+	cr_assert(strstr(words, "can't be compared so"), "%s", words);
+	cr_assert_eq(reads("tracepoint:sched:sched_switch/if=cpu&1/"), -WM_E_SPEC);
+	cr_assert(strstr(words, "none that the kernel can test"), "%s", words);
+	cr_assert_eq(reads("tracepoint:sched:sched_switch/if=prev_comm==\"'\\\"\"/"), -WM_E_SPEC);
+}
+
+/* An int among them has 8 bytes in the record; the kernel compares all 8. */
+Test(kernel_spec, arguments_of_system_calls_are_compared_as_64_bits)
+{
+	if (!tracefs_events())
+		cr_skip("%s", tracefs_missing());
+	if (reads("tracepoint:syscalls:sys_enter_read/if=fd==3/") == -WM_E_COUNT_EVENT)
+		cr_skip("%s", words);
+	cr_assert_str_eq(filter_of("tracepoint:syscalls:sys_enter_read/if=fd==3,if=count>1K/"),
+			 "fd == 3 && count > 1024");
+	cr_assert_eq(reads("tracepoint:syscalls:sys_enter_read/if=fd==-1/"), -WM_E_SPEC);
+	cr_assert_eq(reads("tracepoint:syscalls:sys_enter_read/if=fd<3/"), -WM_E_SPEC);
+	cr_assert(strstr(words, "none that the kernel can test"), "%s", words);
+}
+
+Test(kernel_spec, conditions_on_registers_and_processes_are_tested_by_waymark)
+{
+	cr_assert_eq(reads("switch/if=pid==7,if=tid!=8/"), 0, "%s", words);
+	cr_assert_eq(request.test_count, 2);
+	cr_assert_eq(request.tests[1].of, KERNEL_TID);
+	cr_assert_eq(request.tests[1].condition.by, WATCH_BY_UNEQUAL);
+	cr_assert_eq(request.tests[1].condition.operand, 8);
+	if (access("/sys/bus/event_source/devices/kprobe/type", F_OK))
+		cr_skip("no kprobes here");
+	cr_assert_eq(reads("kprobe:f/args,if=arg3==1,if=comm==\"x\"/"), 0, "%s", words);
+	cr_assert_str_eq(spec.kernel->filter, "comm == \"x\"");
+	cr_assert_eq(request.tests[0].of, KERNEL_ARGUMENT + 2);
+	cr_assert_eq(reads("kprobe:f/ret,if=ret<0/"), 0, "%s", words);
+	cr_assert_eq(request.tests[0].of, KERNEL_RESULT);
+	cr_assert_eq(request.tests[0].condition.as, WATCH_AS_SIGNED);
+	cr_assert_eq(reads("kprobe:f/if=arg1==1/"), -WM_E_SPEC);
+}
+
 Test(kernel_spec, wrong_ones_are_named)
 {
 	static const struct {
@@ -136,6 +204,10 @@ Test(kernel_spec, wrong_ones_are_named)
 		{ "kprobe:a b", -WM_E_SPEC, "a b" },
 		{ "kprobe:", -WM_E_SPEC, "" },
 		{ "tracepoint:cycles", -WM_E_SPEC, "no tracepoint" },
+		{ "switch/if=cpu==0/", -WM_E_SPEC, "names no field of the event: it has pid, tid" },
+		{ "switch/if=pidd==0/", -WM_E_SPEC, "did you mean pid or tid?" },
+		{ "switch/if=pid==5G/", -WM_E_SPEC, "has a value that the field can't have" },
+		{ "fault/if=pid==0/", -WM_E_SPEC, "if" },
 		{ "watch:a b@kernel:w", -WM_E_SPEC, "SYMBOL" },
 		{ "watch:jiffies/3@kernel:w", -WM_E_SPEC, "SYMBOL" },
 		{ "watch:jiffies@kernel:w/if=changed/", -WM_E_SPEC, "has no options" },

@@ -89,11 +89,12 @@ static const struct spec_option sample_options[] = {
 	FLAG("branches", kernel_request, event.wants, SAMPLER_BRANCHES, "the last branches, if the processor has that"),
 	FLAG("regs", kernel_request, has_regs, 1, "the registers"),
 };
-static const struct spec_option callchain_options[] = { CALLCHAIN };
+static const struct spec_option fault_options[] = { CALLCHAIN };
+static const struct spec_option callchain_options[] = { CALLCHAIN, IF };
 static const struct spec_option kprobe_options[] = {
 	FLAG("args", kernel_request, has_args, 1, "the first six arguments"),
 	FLAG("ret", kernel_request, is_return, 1, "the function's end, with its result"),
-	CALLCHAIN,
+	CALLCHAIN, IF,
 };
 
 #define PLACE(kind)										\
@@ -120,7 +121,7 @@ const struct spec_kind spec_kinds[] = {
 	{ "switch", "", "a thread leaves a CPU, comes to one, is woken",
 	  OPTIONS(callchain_options), KERNEL(KERNEL_SWITCH) },
 	{ "fault", "", "a page fault, and its address",
-	  OPTIONS(callchain_options), KERNEL(KERNEL_FAULT) },
+	  OPTIONS(fault_options), KERNEL(KERNEL_FAULT) },
 	{ "sample", ":NAME", "where the program is, each time that NAME has come so often",
 	  OPTIONS(sample_options), .slashes = SPEC_NAME_UNITS, KERNEL(KERNEL_SAMPLE) },
 	{ "count", ":NAME[+NAME]...", "how often NAME came; several are counted together",

@@ -33,5 +33,7 @@ int spec_read_condition(const struct spec_syntax *syntax, const char *text, stru
 
 /* What the kernel records, by enum kernel_kind. */
 int spec_read_kernel(const struct spec_syntax *syntax);
+/* Its conditions, once its name and options are in the request (kernel_filter.c). */
+int spec_read_kernel_conditions(const struct spec_syntax *syntax);
 
 #endif

@@ -119,7 +119,7 @@ uint32_t spec_costs(const struct spec_list *list)
 int spec_marker_predicates(const struct spec_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (list->all[i].predicate_count)
+		if (!list->all[i].kernel && list->all[i].predicate_count)
 			return 1;
 	return 0;
 }
