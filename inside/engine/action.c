@@ -37,7 +37,11 @@ static long install(int number, const struct action *asked)
 		.handler = (uint64_t)ours,
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | ACTION_RESTORER,
 		.restorer = (uint64_t)gate_sigreturn,
-		.mask = ~OWN, /* a copy from the program may fault */
+		/*
+		 * A copy from the program may fault. SIGTRAP asks to leave: it comes behind the
+		 * handler, where the program is, and before any signal that the handler opens.
+		 */
+		.mask = ~OWN | ACTION_BIT(SIGTRAP),
 	};
 
 	if (is_left && !(FAULTS & bit))
@@ -63,6 +67,12 @@ void action_mask_set(uint64_t mask)
 int action_is_hit(const siginfo_t *info)
 {
 	return info->si_signo == SIGTRAP && info->si_code == TRAP_PERF_CODE;
+}
+
+int action_is_late_hit(const siginfo_t *info)
+{
+	return action_is_hit(info) &&
+	       *(const uint32_t *)((const uint8_t *)info + HIT_FLAGS_AT) & HIT_IS_LATE;
 }
 
 static void hit_flag(siginfo_t *info, uint32_t flag)

@@ -41,6 +41,7 @@ int action_is_fault(const siginfo_t *info);
  * it.
  */
 int action_is_hit(const siginfo_t *info);
+int action_is_late_hit(const siginfo_t *info);
 void action_hit_is_late(siginfo_t *info);
 void action_hit_is_ours(siginfo_t *info);
 

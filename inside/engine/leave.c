@@ -139,6 +139,52 @@ int leave_is_wanted(void)
 	       __atomic_load_n(&channel.head->native, __ATOMIC_SEQ_CST) == ENGINE_NATIVE_TRACED;
 }
 
+/* A call that may raise a signal for its own thread, or that the engine answers. None waits. */
+static int is_short(uint64_t number)
+{
+	switch (number) {
+	case SYS_kill:
+	case SYS_tkill:
+	case SYS_tgkill:
+	case SYS_rt_sigqueueinfo:
+	case SYS_rt_tgsigqueueinfo:
+	case SYS_pidfd_send_signal:
+	case SYS_rt_sigaction:
+	case SYS_rt_sigprocmask:
+	case SYS_sigaltstack:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* A thread in a call that may wait, or about to make one, checks before it continues. */
+static int must_be_told(const struct thread *thread)
+{
+	return !__atomic_load_n(&thread->call_next, __ATOMIC_SEQ_CST) ||
+	       is_short(__atomic_load_n(&thread->regs.gpr[0], __ATOMIC_RELAXED));
+}
+
+/*
+ * action_leave() last: from then on the kernel itself enters the program's handlers, and on the
+ * engine's signal stack where the thread has not left yet. By then the caller has blocked the
+ * program's signals, and SIGTRAP is pending for the other threads. The kernel delivers SIGTRAP
+ * before other signals, and reported() in signal.c blocks those until the thread leaves. A thread
+ * in a call that may wait is not told: SIGTRAP would break the call off.
+ */
+static void ask_all(long pid, uint64_t self)
+{
+	const uint64_t set = ~action_own;
+
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&set, 0, ACTION_SET_BYTES, 0, 0);
+	for (struct thread *at = first; at; at = at->next_thread) {
+		__atomic_store_n(&at->is_deferred, 1, __ATOMIC_SEQ_CST);
+		if ((uint64_t)at != self && must_be_told(at))
+			report(at, pid);
+	}
+	action_leave();
+}
+
 void leave_ask(void)
 {
 	long pid = sys_call3(SYS_getpid, 0, 0, 0);
@@ -150,16 +196,9 @@ void leave_ask(void)
 	lock_take(&lock);
 	if (!is_asked) {
 		__atomic_store_n(&is_asked, 1, __ATOMIC_SEQ_CST);
-		action_leave();
+		ask_all(pid, self);
 		DEBUG_TRACE("engine/leave", "threads are asked to leave: native %d",
 			    channel.head->native);
-		for (struct thread *at = first; at; at = at->next_thread) {
-			__atomic_store_n(&at->is_deferred, 1, __ATOMIC_SEQ_CST);
-			/* A thread in a call, or about to make one, checks before it continues. */
-			if ((uint64_t)at != self &&
-			    !__atomic_load_n(&at->call_next, __ATOMIC_SEQ_CST))
-				report(at, pid);
-		}
 	}
 	lock_give(&lock);
 }

@@ -294,13 +294,23 @@ static void onward_deliver(struct thread *thread, const siginfo_t *info,
 	onward_go(thread, context);
 }
 
-/* Not now: everything is blocked until it is delivered. */
+/* Everything is blocked until the engine is done, also where it was about to set the mask. */
+static void defer(struct thread *thread, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+
+	if (rip >= (uint64_t)gate_mask_check && rip <= (uint64_t)gate_mask_at)
+		*frame_rip(context) = (uint64_t)gate_mask_done;
+	thread->is_deferred = 1;
+	*frame_mask(context) = ~action_own;
+}
+
+/* Not now, but when the engine is done. */
 static void onward_defer(struct thread *thread, const siginfo_t *info,
 			 struct frame_context *context)
 {
 	pending_signals_add(thread, info);
-	thread->is_deferred = 1;
-	*frame_mask(context) = ~action_own;
+	defer(thread, context);
 }
 
 #define FLAG_DIRECTION 0x400u
@@ -850,12 +860,13 @@ static void regs_read(struct thread *thread, struct frame_context *context)
 
 void signal_return_call(struct thread *thread, uint64_t next)
 {
-	uint64_t rsp = thread->regs.gpr[4], none = ~action_own;
+	uint64_t rsp = thread->regs.gpr[4];
 	struct restored restored;
 	struct frame_context *context = &restored.context;
 
 	restored.context = (struct frame_context){ 0 };
-	gate_mask(&none); /* what comes, comes where the frame says */
+	/* What comes, comes where the frame says; so does what asks us to leave. */
+	action_mask_set(~action_own | ACTION_BIT(SIGTRAP));
 	thread->regs.rip = next;
 	thread->regs.gpr[1] = next;
 	if (gate_copy(context, (const void *)rsp, sizeof(*context))) {
@@ -1097,9 +1108,10 @@ static void left(struct thread *thread, struct frame_context *context)
 	state_x87(context->uc_mcontext.fpregs);
 	/*
 	 * Count only now: the last thread gives our handlers back. From here on no thread asks it
-	 * to leave, and earlier requests have arrived.
+	 * to leave, and earlier requests arrive while there is a handler for them.
 	 */
 	thread_leaves(thread);
+	own_let();
 	onward_regs(thread, context);
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
@@ -1205,8 +1217,6 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 		onward_regs(thread, context);
 		deliver_death(thread, info, context);
 	} else {
-		if (rip >= (uint64_t)gate_mask_check && rip <= (uint64_t)gate_mask_at)
-			*frame_rip(context) = (uint64_t)gate_mask_done;
 		onward_defer(thread, info, context);
 	}
 }
@@ -1274,8 +1284,12 @@ static void reported(struct thread *thread, struct frame_context *context)
 	uint64_t rip = *frame_rip(context);
 	struct state state;
 
-	if (thread->is_native || thread->is_trying)
+	if (thread->is_native)
 		return;
+	if (thread->is_trying) {
+		defer(thread, context);
+		return;
+	}
 	state_look(&state, rip);
 	for (unsigned int i = 0; i < GLUE_MAX && state.kind == STATE_BETWEEN; i++) {
 		if (!glue_step(thread, context))
@@ -1287,7 +1301,7 @@ static void reported(struct thread *thread, struct frame_context *context)
 		onward_go(thread, context);
 		return;
 	}
-	thread->is_deferred = 1;
+	defer(thread, context); /* the kernel may have the program's handlers by now */
 	if (state.kind != STATE_ENGINE) {
 		step(thread, context);
 	} else if (is_at_regs(rip)) {
@@ -1347,6 +1361,9 @@ void signal_handle(int number, void *about, void *data)
 	}
 	if (own(thread, info, context))
 		return;
+	/* of a handler of ours, where it was blocked */
+	if (action_is_late_hit(info) && !(thread->blocked & ACTION_BIT(SIGTRAP)))
+		action_hit_is_ours(info);
 	/* To the program, nothing is mapped where we are. */
 	if (number == SIGSEGV && info->si_code == SEGV_ACCERR &&
 	    places_meet((uint64_t)info->si_addr, 1))

@@ -25,7 +25,7 @@
 
 static volatile int is_over, is_wrong;
 static int pipe_fds[2];
-static uint64_t counts[16];
+static volatile uint64_t counts[16];
 
 static void wrong(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
@@ -267,6 +267,68 @@ static void *signals(void *unused)
 	return NULL;
 }
 
+/*
+ * The same with hardly a pause, so that attaches and leaves meet a signal: one thread raises them,
+ * the other gets them from a timer while it makes no call.
+ */
+static char raise_stacks[2][65536];
+static volatile uint64_t raised[2];
+
+static void on_raised(int number)
+{
+	int which = number != SIGRTMIN + 1;
+	char here;
+
+	if (&here < raise_stacks[which] || &here > raise_stacks[which] + sizeof(raise_stacks[0]))
+		wrong("handler %d: not on its stack\n", which);
+	raised[which]++;
+}
+
+static void raise_stack_set(int which)
+{
+	const stack_t stack = { .ss_sp = raise_stacks[which], .ss_size = sizeof(raise_stacks[0]) };
+	struct sigaction action = { .sa_handler = on_raised, .sa_flags = SA_ONSTACK };
+
+	sigaltstack(&stack, NULL);
+	sigaction(SIGRTMIN + 1 + which, &action, NULL);
+}
+
+static void *raises(void *unused)
+{
+	(void)unused;
+	raise_stack_set(0);
+	for (; !is_over; counts[13]++) {
+		uint64_t before = raised[0];
+
+		pthread_kill(pthread_self(), SIGRTMIN + 1);
+		if (raised[0] != before + 1)
+			wrong("raises: %llu came of 1\n",
+			      (unsigned long long)(raised[0] - before));
+		if (counts[13] % 256 == 0)
+			usleep(1000); /* the others are to run, too */
+	}
+	return NULL;
+}
+
+static void *ticks(void *unused)
+{
+	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN + 2 };
+	struct itimerspec every = { { 0, 200000 }, { 0, 200000 } };
+	uint64_t want = mix(42);
+	timer_t timer;
+
+	(void)unused;
+	event._sigev_un._tid = gettid();
+	raise_stack_set(1);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	timer_settime(timer, 0, &every, NULL);
+	for (; !is_over; counts[14]++)
+		if (mix(42) != want)
+			wrong("ticks: wrong sum\n");
+	timer_delete(timer);
+	return NULL;
+}
+
 static void *accepts(void *thread)
 {
 	uint64_t number = 0;
@@ -360,13 +422,14 @@ static int all_work(void)
 	for (int i = 6; i < 12; i++)
 		if (!counts[i])
 			return 0;
-	return counts[12] > 1;
+	return counts[12] > 1 && counts[13] && counts[14];
 }
 
 int main(int argc, char **argv)
 {
 	static void *(*const all[])(void *) = { busy,  vectors, locks,	locks,	 sleeps, polls,
-						waits, reads,	writes, signals, alarms, makes };
+						waits, reads,	writes, signals, alarms, makes,
+						raises, ticks };
 	enum { COUNT = sizeof(all) / sizeof(all[0]) };
 	int seconds = argc > 1 ? atoi(argv[1]) : 5;
 	pthread_t threads[COUNT], waiter;
@@ -393,7 +456,7 @@ int main(int argc, char **argv)
 	pthread_join(waiter, NULL);
 	for (int i = 0; i < COUNT; i++)
 		pthread_join(threads[i], NULL);
-	for (int i = 0; i <= 12; i++)
+	for (int i = 0; i <= 14; i++)
 		if (!counts[i])
 			wrong("number %d did nothing\n", i);
 	puts(is_wrong ? "wrong" : "right");
