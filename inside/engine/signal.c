@@ -911,6 +911,14 @@ static void step(struct thread *thread, struct frame_context *context)
 	*frame_flags(context) |= FLAG_TRAP;
 }
 
+static void step_end(struct thread *thread, struct frame_context *context)
+{
+	if (!thread->is_stepping)
+		return;
+	thread->is_stepping = 0;
+	*frame_flags(context) = (*frame_flags(context) & ~(uint64_t)FLAG_TRAP) | thread->step_trap;
+}
+
 /* The engine has single-stepped: at one of the program's instructions, deliver what is pending. */
 static void stepped(struct thread *thread, struct frame_context *context)
 {
@@ -920,8 +928,7 @@ static void stepped(struct thread *thread, struct frame_context *context)
 	state_look(&state, *frame_rip(context));
 	if (state.kind == STATE_BETWEEN || state.kind == STATE_AMID)
 		return;
-	thread->is_stepping = 0;
-	*frame_flags(context) = (*frame_flags(context) & ~(uint64_t)FLAG_TRAP) | thread->step_trap;
+	step_end(thread, context);
 	if (state.kind == STATE_ENGINE)
 		return; /* until it is done */
 	onward_state(thread, &state, context);
@@ -1242,6 +1249,7 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 	}
 	if (state->kind == STATE_AT || state->kind == STATE_IN ||
 	    (state->kind == STATE_AMID && is_fault)) {
+		step_end(thread, context);
 		onward_state(thread, state, context);
 		onward_deliver(thread, info, context, state->ran ? state->left : 0, NULL);
 		return;
@@ -1297,6 +1305,7 @@ static void reported(struct thread *thread, struct frame_context *context)
 		state_look(&state, *frame_rip(context));
 	}
 	if (state.kind == STATE_AT || state.kind == STATE_IN) {
+		step_end(thread, context); /* another request may have begun one */
 		onward_state(thread, &state, context);
 		onward_go(thread, context);
 		return;
