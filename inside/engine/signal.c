@@ -1029,7 +1029,10 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 	onward_state(thread, &state, context);
 	thread_words_event(thread, TRAIL_GAP, state.pc, state.ran ? state.left : 0,
 			   TRAIL_GAP_SUSPENDED, 0);
-	onward_cache(thread, context);
+	if (leave_is_asked()) /* by now: the words may have been the segment's last */
+		onward_go(thread, context);
+	else
+		onward_cache(thread, context);
 	return 1;
 }
 
@@ -1286,6 +1289,13 @@ static void in_native(const siginfo_t *info, struct frame_context *context)
 	gate_chain(context, number, info, action.handler);
 }
 
+extern const char __ehdr_start[], _end[];
+
+static int is_outside(uint64_t rip)
+{
+	return (rip < (uint64_t)__ehdr_start || rip >= (uint64_t)_end) && !cache_has(rip);
+}
+
 /* Asked to leave: at once where the program is at an instruction, else where it will be next. */
 static void reported(struct thread *thread, struct frame_context *context)
 {
@@ -1296,6 +1306,10 @@ static void reported(struct thread *thread, struct frame_context *context)
 		return;
 	if (thread->is_trying) {
 		defer(thread, context);
+		return;
+	}
+	if (is_outside(rip)) { /* a handler of the program's, which the kernel has entered */
+		thread->is_deferred = 1;
 		return;
 	}
 	state_look(&state, rip);
@@ -1339,13 +1353,6 @@ static void trap_note(struct thread *thread, const siginfo_t *info,
 	thread->trap.number = (uint64_t)regs[REG_TRAPNO];
 	if (info->si_signo == SIGSEGV || info->si_signo == SIGBUS)
 		thread->trap.address = (uint64_t)regs[REG_CR2];
-}
-
-extern const char __ehdr_start[], _end[];
-
-static int is_outside(uint64_t rip)
-{
-	return (rip < (uint64_t)__ehdr_start || rip >= (uint64_t)_end) && !cache_has(rip);
 }
 
 void signal_handle(int number, void *about, void *data)
