@@ -51,7 +51,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 18
+#define ENGINE_VERSION 19
 
 /*
  * The engine's file says so too, before anybody maps it: a note of this owner and type, with a
@@ -227,6 +227,7 @@ enum engine_trace_ask {
 	ENGINE_TRACE_ASKED = 1,	  /* by the engine, with `trace_tid` */
 	ENGINE_TRACE_ALLOWED = 2, /* by the tool: it runs natively, or is not recorded */
 	ENGINE_TRACE_REFUSED = 3, /* by the tool: it does not leave the engine */
+	ENGINE_TRACE_MADE = 4,	  /* by the engine: PTRACE_SEIZE returned; the tool answers 0 */
 };
 
 /*

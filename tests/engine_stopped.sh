@@ -8,15 +8,20 @@
 needs_engine
 stopped=$WAYMARK_BUILD/tests/targets/engine/engine-stopped
 
+# The tracer sees the same, except where the thread is ("code"): the tool lets a stopped thread run for
+# a moment to leave, and a tracer may see it there. It did in 5 of 27 rounds.
 timeout 60 "$stopped" >native || fail "natively: $?"
+elsewhere=0
 for round in 1 2 3; do
 	rm -rf ran
 	timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" >soft 2>words
 	expect "round $round" $? 0
-	cmp -s native soft || fail "round $round: $(diff native soft)"
+	cmp -s native soft || elsewhere=$((elsewhere + 1))
+	cmp -s <(grep -v '^  code ' native) <(grep -v '^  code ' soft) || fail "round $round: $(diff native soft)"
 	grep -q "^waymark: 7 processes went on natively (another process that traces it)" words ||
 		fail "round $round: $(cat words)"
 done
+[ $elsewhere -lt 3 ] || fail "each round has a thread elsewhere: $(diff native soft)"
 
 # others continue them at the same time
 expect "natively, while they are continued" "$(timeout 60 "$stopped" continued 20)" "bad 0"
@@ -46,8 +51,9 @@ for round in 1 2 3; do
 done
 
 # A tracer finds no thread in the engine, also where it does not wait for that thread to leave it:
-# without the engine's count of those that leave, 21 of 80 are there. A thread that has counted itself
-# out may lose its processor before it is, 1 of 3,000.
+# without the engine's count of those that leave, 21 of 80 are there, and 20 of 80 if PTRACE_SEIZE does
+# not wait until the thread is out. A thread that has counted itself out may lose its processor before
+# it is, 1 of 3,000.
 expect "natively, threads" "$(timeout 60 "$stopped" threads 20)" 0
 rm -rf ran
 elsewhere=$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" threads 20 2>words)
@@ -67,3 +73,5 @@ rm -rf ran
 expect "while it executes" \
 	"$(timeout 120 "$waymark" record -e trail/soft,last=4M/ -o ran -- "$stopped" executing 60 2>words)" \
 	"attached 60, ended 60"
+
+exit $failed

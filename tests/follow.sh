@@ -23,7 +23,7 @@ record_forks()
 	recorded_forks "$1"
 }
 
-# recorded_forks NAME [COUNT]: as many events of children as of the parent, but for COUNT that are reported as unrecorded
+# recorded_forks NAME [COUNT]: as many events of children as of the parent, without COUNT that are reported as unrecorded
 recorded_forks()
 {
 	local parents children unrecorded=${2:-0}

@@ -379,7 +379,7 @@ Test(control, hostile_predicates_are_refused)
 	BAD(-WM_E_SPEC, strcpy(body.glob, "nocol."));
 	BAD(0, (void)0);
 #undef BAD
-	/* no marker of the glob has that field: they are refused, and the rest goes on */
+	/* its markers lack that field and are refused; the program continues */
 	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
 	let_work();
 }

@@ -245,9 +245,15 @@ long process_is_traced(struct thread *thread, uint32_t tid, int seizes)
 
 void process_traced(struct thread *thread)
 {
+	struct engine_channel *head = channel.head;
+
 	thread->is_tracing = 0;
-	__atomic_store_n(&channel.head->trace, ENGINE_TRACE_NOTHING, __ATOMIC_RELEASE);
+	__atomic_store_n(&head->trace,
+			 head->trace_seizes ? ENGINE_TRACE_MADE : ENGINE_TRACE_NOTHING,
+			 __ATOMIC_RELEASE);
 	channel_tell();
+	/* The tracer may stop the thread next. A stopped one does not leave: the bound. */
+	await(&head->trace, ENGINE_TRACE_MADE, ENGINE_TRACE_NOTHING, MEETING_POLLS);
 	lock_give(&traces);
 }
 

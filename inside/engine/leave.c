@@ -170,7 +170,7 @@ static int must_be_told(const struct thread *thread)
  * engine's signal stack where the thread has not left yet. By then the caller has blocked the
  * program's signals, and SIGTRAP is pending for the other threads. The kernel delivers SIGTRAP
  * before other signals, and reported() in signal.c blocks those until the thread leaves. A thread
- * in a call that may wait is not told: SIGTRAP would break the call off.
+ * in a call that may wait gets no SIGTRAP, which would interrupt the call.
  */
 static void ask_all(long pid, uint64_t self)
 {

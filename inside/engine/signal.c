@@ -1377,7 +1377,7 @@ void signal_handle(int number, void *about, void *data)
 	}
 	if (own(thread, info, context))
 		return;
-	/* of a handler of ours, where it was blocked */
+	/* a handler of ours blocked it */
 	if (action_is_late_hit(info) && !(thread->blocked & ACTION_BIT(SIGTRAP)))
 		action_hit_is_ours(info);
 	/* To the program, nothing is mapped where we are. */

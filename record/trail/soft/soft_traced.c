@@ -303,15 +303,16 @@ static void begin(const struct soft_follow *follow, struct soft_process *tracer,
 		tracing->tid = tid;
 }
 
-/* The call was made, or not: the thread waits no longer. */
-static void end(struct soft_tracing *tracing)
+/* The call was made, or not: the thread waits no longer. 0: it has yet to see that. */
+static int end(const struct soft_tracing *tracing)
 {
 	struct engine_channel *head = tracing->tracee ? soft_follow_head(tracing->tracee) : NULL;
 
-	if (head && tracing->tid && tracing->tracee->pid == tracing->pid &&
-	    !seize_turn(head, (uint32_t)tracing->tid, 0))
-		seize_turn(head, ENGINE_SEIZE_WAITS, ENGINE_SEIZE_OVER);
-	*tracing = (struct soft_tracing){ 0 };
+	if (!head || !tracing->tid || tracing->tracee->pid != tracing->pid ||
+	    seize_turn(head, (uint32_t)tracing->tid, 0))
+		return 1;
+	seize_turn(head, ENGINE_SEIZE_WAITS, ENGINE_SEIZE_OVER);
+	return __atomic_load_n(&head->seize, __ATOMIC_SEQ_CST) != ENGINE_SEIZE_OVER;
 }
 
 int soft_traced_look(struct soft_follow *follow, struct soft_process *tracer)
@@ -326,9 +327,16 @@ int soft_traced_look(struct soft_follow *follow, struct soft_process *tracer)
 
 	/* between two looks it may have made one call and asked for another */
 	if (tracing->since_ns &&
-	    (asked == ENGINE_TRACE_NOTHING ||
-	     (asked == ENGINE_TRACE_ASKED && tracing->asked_tid != (pid_t)head->trace_tid)))
-		end(tracing);
+	    (asked == ENGINE_TRACE_NOTHING || asked == ENGINE_TRACE_MADE ||
+	     (asked == ENGINE_TRACE_ASKED && tracing->asked_tid != (pid_t)head->trace_tid))) {
+		if (!end(tracing) && asked == ENGINE_TRACE_MADE)
+			return 0;
+		*tracing = (struct soft_tracing){ 0 };
+	}
+	if (asked == ENGINE_TRACE_MADE) {
+		soft_channel_answer(&head->trace, ENGINE_TRACE_NOTHING);
+		return 1;
+	}
 	if (asked != ENGINE_TRACE_ASKED)
 		return 0;
 	is_new = !tracing->since_ns;
