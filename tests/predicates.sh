@@ -169,7 +169,7 @@ refused 'shop:order/if=a==1,if=b==1,if=c==1,if=d==1,if=e==1/' 'one too many'
 # ---- a text that can't be read: the hit is left out, and counted ----
 
 cat >unreadable.c <<-'END'
-	__attribute__((noinline, noclone)) void take(const char *text) { __asm__ volatile("" : : "r"(text) : "memory"); }
+	__attribute__((noinline, noclone, patchable_function_entry(5))) void take(const char *text) { __asm__ volatile("" : : "r"(text) : "memory"); }
 	int main(void)
 	{
 		for (int i = 0; i < 10; i++)
