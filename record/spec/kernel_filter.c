@@ -170,7 +170,9 @@ static int condition_add(const struct spec_syntax *syntax, struct spec_span span
 					 : number_write(field, &condition, text);
 	if (!err)
 		err = filter_add(request, text);
-	return err ? spec_wrong(syntax, span, -WM_E_SPEC, "is no condition that the kernel can test") : 0;
+	return err ? spec_wrong(syntax, span, -WM_E_SPEC,
+				"is no condition that the kernel can test")
+		   : 0;
 }
 
 int spec_read_kernel_conditions(const struct spec_syntax *syntax)
