@@ -302,8 +302,7 @@ static void *raises(void *unused)
 
 		pthread_kill(pthread_self(), SIGRTMIN + 1);
 		if (raised[0] != before + 1)
-			wrong("raises: %llu came of 1\n",
-			      (unsigned long long)(raised[0] - before));
+			wrong("raises: %llu came of 1\n", (unsigned long long)(raised[0] - before));
 		if (counts[13] % 256 == 0)
 			usleep(1000); /* the others are to run, too */
 	}
@@ -427,9 +426,9 @@ static int all_work(void)
 
 int main(int argc, char **argv)
 {
-	static void *(*const all[])(void *) = { busy,  vectors, locks,	locks,	 sleeps, polls,
-						waits, reads,	writes, signals, alarms, makes,
-						raises, ticks };
+	static void *(*const all[])(void *) = { busy,	vectors, locks,	 locks,	 sleeps,
+						polls,	waits,	 reads,	 writes, signals,
+						alarms, makes,	 raises, ticks };
 	enum { COUNT = sizeof(all) / sizeof(all[0]) };
 	int seconds = argc > 1 ? atoi(argv[1]) : 5;
 	pthread_t threads[COUNT], waiter;
