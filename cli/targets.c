@@ -82,7 +82,7 @@ static int lives(pid_t pid)
 
 /*
  * Attach to the named processes. To attach to many takes seconds: one that lived at first, and has
- * ended before its turn, is left out, as one that ends a moment later. All ended: the last error.
+ * ended before its turn, is named and left out. All ended: the last error.
  */
 static int named_take_in(struct wm_session *session, const struct command_ids *pids)
 {
@@ -96,12 +96,13 @@ static int named_take_in(struct wm_session *session, const struct command_ids *p
 		lived[i] = (char)lives(pids->all[i]);
 	for (size_t i = 0; i < pids->count && !err; i++) {
 		err = wm_session_attach(session, pids->all[i]);
-		if (err && lived[i] && !lives(pids->all[i])) {
-			gone = err;
-			err = 0;
-		} else {
-			attached++;
-		}
+		attached += !err;
+		if (!err || !lived[i] || lives(pids->all[i]))
+			continue;
+		complain_words("waymark: process %d ended before it could be attached to\n",
+			       (int)pids->all[i]);
+		gone = err;
+		err = 0;
 	}
 	free(lived);
 	return err || attached ? err : gone;

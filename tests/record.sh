@@ -234,6 +234,7 @@ await_running "$second"
 start bash -c "until grep -qs '^waymark' /proc/$first/task/*/comm; do :; done"
 run 0 --json --for 200ms -o ended -p "$first,$second,$pid"
 expect "one of three ended: processes" "$(json processes)" 2
+says "process $pid ended before it could be attached to"
 bad 1 "No such process: pid $pid" -p "$first,$pid"
 kill "$first" "$second"
 

@@ -533,8 +533,8 @@ hit_parts(struct writer *writer, const struct detour *detour, uint64_t rax, uint
 
 /*
  * The one event of a call: the entry's fields, the return's, the duration. It is composed in the
- * unit, where the entry's are. So the unit stays taken until the event is written: for is_gone(),
- * its stub is in `held` meanwhile.
+ * unit, where the entry's are. So the unit stays taken until the event is written: is_gone() finds
+ * the stub's address in `held`.
  */
 IN_PLACE static void __attribute__((noinline))
 hit_once(struct writer *writer, uint32_t unit, uint64_t rax, uint64_t rdx, uint64_t xmm0,

@@ -1377,7 +1377,7 @@ void signal_handle(int number, void *about, void *data)
 	}
 	if (own(thread, info, context))
 		return;
-	/* a handler of ours blocked it */
+	/* it came while one of the engine's handlers had SIGTRAP blocked */
 	if (action_is_late_hit(info) && !(thread->blocked & ACTION_BIT(SIGTRAP)))
 		action_hit_is_ours(info);
 	/* To the program, nothing is mapped where we are. */

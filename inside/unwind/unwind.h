@@ -27,7 +27,7 @@ enum unwind_row unwind_row(uint64_t pc, struct cfi_row *row);
 int unwind_is_restorer(uint64_t pc);
 
 /*
- * Replace our return stub's address, or that of an instruction in a trampoline, by the program's.
+ * Where *pc is in a return stub or a trampoline, set it to the program's address instead.
  * -1: the address is in code that the agent added to the trampoline.
  */
 int unwind_translate(uint64_t *pc);

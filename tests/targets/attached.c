@@ -304,7 +304,7 @@ static void *raises(void *unused)
 		if (raised[0] != before + 1)
 			wrong("raises: %llu came of 1\n", (unsigned long long)(raised[0] - before));
 		if (counts[13] % 256 == 0)
-			usleep(1000); /* the others are to run, too */
+			usleep(1000); /* time is the subject: else it keeps its CPU */
 	}
 	return NULL;
 }
