@@ -31,6 +31,13 @@ pg_run()
 		"${pg_as[@]}" "$@")
 }
 
+# pg_clients_end PID: a pgbench that pg_run runs ends as if its time (-T) were over; its status
+pg_clients_end()
+{
+	kill -ALRM "$(pgrep -P "$1" -x pgbench || echo "$1")"
+	wait "$1"
+}
+
 # pg_start SCALE: a server with pgbench's tables, which waits for the disk where pg_sync=on; status 1 and words if it can't be. Then pg_stop.
 pg_start()
 {

@@ -172,7 +172,7 @@ postgres()
 	pg_find >why || { missing "$(cat why)"; return; }
 	pg_start 4 >why || { missing "no server: $(cat why)"; pg_stop; return; }
 	parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
-	# its clients last until the end: SIGALRM is what ends its time. To attach to all takes a slow machine 10 s.
+	# its clients last until pg_clients_end. To attach to all takes a slow machine 10 s.
 	pg_run pgbench -n -c 20 -j 2 -T 3600 >pgbench.log 2>&1 &
 	clients=$!
 	await has_backends "$parent" 20 || fail "pgbench's clients do not come: $(tail -n 3 pgbench.log)"
@@ -203,8 +203,7 @@ postgres()
 	postgres_record "all of USDT" -e 'usdt:postgresql:*'
 	touch recorded
 	wait $!
-	kill -ALRM "$(pgrep -P "$clients" -x pgbench || echo "$clients")"
-	wait $clients || fail "pgbench ended with status $?: $(tail -n 3 pgbench.log)"
+	pg_clients_end $clients || fail "pgbench ended with status $?: $(tail -n 3 pgbench.log)"
 	grep -q '^number of failed transactions: 0 ' pgbench.log || fail "pgbench: $(cat pgbench.log)"
 	expect "pgbench's own books" "$(pg_books)" t
 	"$waymark" dump --json pg >pg.json
