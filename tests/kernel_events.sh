@@ -105,7 +105,7 @@ if has_tracefs; then
 	holds "a tracepoint has its fields" '"sleeper" in values("sched:sched_process_exit", "comm")'
 	# the same twice, one with conditions: only that has callers
 	for test in 'prev_comm=="sleeper",if=prev_state!=0|x["prev_comm"] == "sleeper" and x["prev_state"] != 0' \
-		'next_comm~"sl?*",if=prev_prio>=1|x["next_comm"].startswith("sl") and x["prev_prio"] >= 1' \
+		'prev_comm~"sl?*",if=prev_prio>=1|x["prev_comm"].startswith("sl") and x["prev_prio"] >= 1' \
 		'prev_state&1,if=comm!="waiter"|x["prev_state"] & 1 and x["prev_comm"] != "waiter"'; do
 		record 0 -e tracepoint:sched:sched_switch \
 			-e "tracepoint:sched:sched_switch/callchain,if=${test%%|*}/" ./switching 20 1
