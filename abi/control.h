@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 15
+#define CONTROL_VERSION 16
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -117,8 +117,9 @@ enum control_type {
 	/* struct control_cost, then as ARM: what the markers armed from here on record besides */
 	CONTROL_COST = 46,
 	/*
-	 * struct control_predicates, then struct predicate (abi/predicate.h), then one glob: of the
-	 * markers armed from here on, which hits are recorded
+	 * struct control_predicates, then struct predicate (abi/predicate.h), then struct sum_field
+	 * (abi/sum.h), then one glob: of the markers armed from here on, which hits are recorded,
+	 * or added up
 	 */
 	CONTROL_PREDICATES = 47,
 };
@@ -309,12 +310,13 @@ struct control_cost {
 };
 
 /*
- * One spec of markers; none: it wants all hits. A tool with a predicate in any spec sends this for
- * every spec of markers, before ARM.
+ * One spec of markers; none: it wants all hits. A tool with a predicate or a sum in any spec sends
+ * this for every spec of markers, before ARM.
  */
 struct control_predicates {
 	uint32_t count; /* PREDICATES_MAX at most */
-	uint32_t reserved;
+	uint16_t is_summed;
+	uint16_t sums; /* SUM_FIELDS_MAX at most; 0 with is_summed: hits are counted */
 };
 
 _Static_assert(sizeof(struct wm_message) == 16, "fixed");

@@ -164,6 +164,12 @@ struct detour_fixup {
  * to DETOUR_KEPT_TEXTS of them, cut at DETOUR_KEPT_TEXT_BYTES.
  */
 #define DETOUR_ONCE 2048
+/*
+ * Its one event is added up (abi/sum.h): that of DETOUR_ONCE, else that at the point. The record
+ * has struct sum_field behind its predicates.
+ */
+#define DETOUR_SUMS 4096
+#define DETOUR_ENTRY 8192 /* the point is a function's entry: the return address is on top */
 #define DETOUR_KEPT_TEXTS 4
 #define DETOUR_KEPT_TEXT_BYTES 255
 #define DETOUR_RETURN_ERRNO 32
@@ -205,7 +211,8 @@ struct control_detour {
 	uint8_t return_at[16];
 	uint8_t starts;	    /* bit i: an instruction begins at the kept byte i */
 	uint8_t predicates; /* how many struct predicate follow the texts */
-	uint8_t reserved[6];
+	uint8_t sums;	    /* and struct sum_field */
+	uint8_t reserved[5];
 };
 
 /*

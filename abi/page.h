@@ -153,7 +153,8 @@ struct wm_slot {
 struct wm_page {
 	uint32_t state;
 	uint32_t slot;
-	uint64_t reserved;
+	uint32_t use; /* PAGE_ROWS, or 0 */
+	uint32_t reserved;
 	/* Both are stored as one word, so that the count fits the bytes even if a writer dies. */
 	union {
 		struct {
@@ -173,6 +174,12 @@ struct wm_page {
 	uint64_t before; /* events of the slot's pages before this one */
 	uint64_t reserved2[5];
 };
+
+/*
+ * Its events are rows (abi/sum.h), which change until it is FULL: no part of it is read before,
+ * unless its writer is dead.
+ */
+#define PAGE_ROWS 1
 
 #define PAGE_WORD(commit, events) ((uint64_t)(commit) | (uint64_t)(events) << 32)
 

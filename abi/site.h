@@ -68,14 +68,15 @@ struct wm_site {
 /*
  * The text is NUL-terminated, six parts divided by newlines:
  *
- *	KIND WAY     'm' event, 'i' inline block, 'b' 'e' begin and end of a span;
+ *	KIND WAY     'm' event, 'i' inline block, 'b' 'e' begin and end of a span,
+ *	             's' a row of sums (abi/sum.h), 'B' 'E' one of a span's begin and end;
  *	             'j' one-byte jump, 'p' portable flag; 'd' a detour (abi/detour.h),
  *	             which is in no site table. Of an event that was given an id, a digit may
  *	             follow: so many of its last fields are counts (abi/cost.h)
  *	SUBSYSTEM
  *	EVENT
  *	FILE         as given to the compiler
- *	LINE
+ *	LINE         and, behind a space, the level (base/level.h) of a marker that has one
  *	FIELDS       the arguments as written, divided by commas outside (), "" and ''
  */
 

@@ -28,6 +28,13 @@ int name_match(const char *pattern, const char *name)
 	return !*pattern && !fnmatch(plain, name, 0);
 }
 
+int name_match_marker(const char *pattern, const char *name)
+{
+	const char *colon = strchr(name, ':');
+
+	return name_match(pattern, name) || (colon && name_match(pattern, colon + 1));
+}
+
 int name_match_event(const char *pattern, const char *name)
 {
 	return !fnmatch(pattern, name, FNM_CASEFOLD);

@@ -10,6 +10,9 @@
  */
 int name_match(const char *pattern, const char *name);
 
+/* The same of SUBSYSTEM:EVENT, or of what is behind its first colon. */
+int name_match_marker(const char *pattern, const char *name);
+
 /* The same for names of hardware events, which perf and libpfm4 take in any letter case. */
 int name_match_event(const char *pattern, const char *name);
 

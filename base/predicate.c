@@ -110,17 +110,17 @@ enum predicate_of predicate_context(const char *name, uint8_t *type)
 	return PREDICATE_OF_FIELD;
 }
 
-int predicate_field(const struct predicate *predicate, const char *fields, unsigned int count)
+int predicate_field(const char *name, unsigned int number, const char *fields, unsigned int count)
 {
 	char names[WM_FIELDS_MAX][FIELDNAME_BYTES];
 
 	if (count > WM_FIELDS_MAX)
 		count = WM_FIELDS_MAX;
-	if (predicate->field)
-		return predicate->field <= count ? predicate->field - 1 : -1;
+	if (number)
+		return number <= count ? (int)number - 1 : -1;
 	fieldname_list(fields, (int)count, names);
 	for (unsigned int i = 0; i < count; i++)
-		if (!strcmp(names[i], predicate->name))
+		if (!strcmp(names[i], name))
 			return (int)i;
 	return -1;
 }

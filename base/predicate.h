@@ -18,10 +18,10 @@ int predicate_bind(const struct predicate *predicate, uint8_t type,
 		   struct watch_condition *condition);
 
 /*
- * The number of the field that a predicate names, among `count` of an event; their names are in
- * `fields` as abi/site.h has them. -1: none.
+ * The number of the field that a predicate or sum names, or has the `number` + 1 of, among `count`
+ * of an event; their names are in `fields` as abi/site.h has them. -1: none.
  */
-int predicate_field(const struct predicate *predicate, const char *fields, unsigned int count);
+int predicate_field(const char *name, unsigned int number, const char *fields, unsigned int count);
 
 /* What every event has that a name means, and its type; PREDICATE_OF_FIELD: nothing. */
 enum predicate_of predicate_context(const char *name, uint8_t *type);

@@ -88,10 +88,12 @@ Test(predicate, field_is_found_by_its_clean_name)
 {
 	struct predicate predicate = integer(WATCH_BY_EQUAL, 0, 0);
 
-	cr_expect_eq(predicate_field(&predicate, "query, rows", 2), 1);
-	cr_expect_eq(predicate_field(&predicate, "WM_FIELD(rows, q->n), query", 2), 0);
-	cr_expect_eq(predicate_field(&predicate, "query, n", 2), -1);
-	cr_expect_eq(predicate_field(&predicate, "query, rows", 1), -1);
+	cr_expect_eq(predicate_field(predicate.name, predicate.field, "query, rows", 2), 1);
+	cr_expect_eq(predicate_field(predicate.name, predicate.field, "WM_FIELD(rows, q->n), query",
+				     2),
+		     0);
+	cr_expect_eq(predicate_field(predicate.name, predicate.field, "query, n", 2), -1);
+	cr_expect_eq(predicate_field(predicate.name, predicate.field, "query, rows", 1), -1);
 }
 
 Test(predicate, nonsense_of_another_process_is_not_sound)

@@ -8,6 +8,7 @@
 #include "cli/flight.h"
 #include "cli/guardian.h"
 #include "cli/progress.h"
+#include "cli/report.h"
 #include "cli/targets.h"
 #include "cli/watch_counts.h"
 #include "read/locks/locks.h"
@@ -38,6 +39,7 @@
 #include <waymark/error.h>
 
 #define POLL_MS 50
+#define SUMS_SHOWN 20		 /* rows of each spec; waymark report -n 0 shows all */
 #define CHILD_JOIN_MS 20	 /* for the hello of a child that was forked last */
 #define CHILD_JOIN_NS 200000000u /* the same, with --wait-all */
 #define STILL_RUN_NS 1000000000u /* for children that have ended, or are about to, to be drained */
@@ -489,7 +491,7 @@ static int finish(struct recording *recording, int had_dir)
 	struct wm_session_status status = { .size = sizeof(status) };
 	const struct record_options *options = recording->options;
 	int err = wm_session_stop(recording->session), result = CLI_FINE;
-	int has_trace = flight_end(&recording->flight, recording->session);
+	int has_sums = 0, has_trace = flight_end(&recording->flight, recording->session);
 	size_t first = recording->findings.count;
 	struct drain_counts counts;
 
@@ -504,6 +506,7 @@ static int finish(struct recording *recording, int had_dir)
 			recording->error ? WM_POLICY_DISCARD : options->targets.session.policy,
 			recording->error ? 0 : counts.crowded_out);
 	watches_print(recording->session->watched);
+	has_sums = has_trace && spec_sums(recording->session->specs);
 	session_findings(recording->session, 1, &recording->findings);
 	add_unmatched(recording);
 	print_findings(recording, first);
@@ -511,6 +514,8 @@ static int finish(struct recording *recording, int had_dir)
 	    complain_unarmed(recording, &status))
 		result = CLI_FAILED;
 	close_session(recording, &status);
+	if (has_sums && !options->json && (err = report_sums_of(options->dir, SUMS_SHOWN)))
+		complain(err, "%s", options->dir);
 	if (!has_trace)
 		remove_trace(options->dir, had_dir);
 	flight_tell(&recording->flight, options->dir);

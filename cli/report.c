@@ -35,13 +35,15 @@ static const char usage[] =
 	"  --functions, --lines, --threads\n"
 	"              the samples (record -e sample:cpu-clock/callchain/): which functions,\n"
 	"              lines of source or threads they are in\n"
+	"  --sums      sums in place of events (record -e 'func:malloc/sum=arg1,by=caller/')\n"
+	"  --every TIME  the same, for each interval; of 1s at least\n"
 	"  --locks     who held a mutex while others waited (record --locks)\n"
 	"\n"
 	"  --sort COLUMN  the table of spans by this column: self, p99, calls (default total)\n"
 	"  -n, --top N  N rows of each table of spans and samples (default 20; 0: all)\n"
-	"  --event NAME  only spans and samples of this name; may be a glob\n"
-	"  --tid T     only spans and samples of this thread\n"
-	"  --pid P     only spans and samples of this process\n"
+	"  --event NAME  only spans, samples and sums of this name; may be a glob\n"
+	"  --tid T     only spans, samples and sums of this thread\n"
+	"  --pid P     only spans, samples and sums of this process\n"
 	"  --min TIME  only spans that took so long, as 3ms\n"
 	"  --root DIR  find the program's files below DIR, as they were on another machine\n"
 	"  --no-parameters  name functions without parameters: f, and not f(int)\n"
@@ -54,7 +56,8 @@ static const char usage[] =
 	"Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";
 
 #define TOP_DEFAULT 20
-#define SLOWEST_MAX 100000 /* they are kept in memory */
+#define SUMS_EVERY_NS 1000000000 /* once a second rows are written */
+#define SLOWEST_MAX 100000	 /* they are kept in memory */
 
 struct report_options {
 	const char *dir;
@@ -64,6 +67,7 @@ struct report_options {
 	unsigned int span_sort;
 	char by[256]; /* what spans.by points into */
 	struct span_wish spans;
+	struct sums_wish sums;
 	int is_of_locks;
 	struct report_samples_options samples;
 	struct image_options image;
@@ -146,6 +150,9 @@ static int take_sort(void *data, const struct command_option *option, const char
 static const struct command_option table[] = {
 	{ "spans", 0, COMMAND_CALL, .min = VIEW_SPANS, .take = take_part, .has_no_value = 1 },
 	{ "waits", 0, COMMAND_CALL, .min = VIEW_WAITS, .take = take_part, .has_no_value = 1 },
+	{ "sums", 0, COMMAND_CALL, .min = VIEW_SUMS, .take = take_part, .has_no_value = 1 },
+	{ "every", 0, COMMAND_TIME, COMMAND_TO(report_options, sums.every_ns),
+	  .min = SUMS_EVERY_NS },
 	{ "by", 0, COMMAND_CALL, .take = take_by },
 	{ "slowest", 0, COMMAND_CALL, .take = take_slowest },
 	{ "callers", 0, COMMAND_CALL, .min = SAMPLES_BY_CALLER, .take = take_view },
@@ -180,9 +187,13 @@ static int read_options(struct report_options *options, int argc, char **argv)
 	options->samples.samples.beat = pulse_beat;
 	options->span_sort = (unsigned int)rows_column(&report_span_table, "total");
 	status = command_line_read(&line, argc, argv, options);
+	options->views |= options->sums.every_ns ? VIEW_SUMS : 0;
 	spans->name = options->samples.samples.event;
 	spans->pid = options->samples.samples.pid;
 	spans->tid = options->samples.samples.tid;
+	options->sums.event = spans->name;
+	options->sums.pid = spans->pid;
+	options->sums.tid = spans->tid;
 	is_filtered = spans->name || spans->pid || spans->tid || spans->min_ns;
 	is_of_two = status < 0 && optind == argc - 2 && !options->views && !options->is_of_locks &&
 		    !options->repair;
@@ -191,7 +202,7 @@ static int read_options(struct report_options *options, int argc, char **argv)
 						"part, and no --event, --tid, --pid or --min");
 	/* what has no thread or name of its own is not a part of what was asked for */
 	if (is_filtered && !options->views)
-		options->views = VIEW_SPANS | VIEW_SAMPLES;
+		options->views = VIEW_SPANS | VIEW_SAMPLES | VIEW_SUMS;
 	spans->has_groups = options->views & VIEW_SPANS && (spans->by_count || is_filtered);
 	if (is_of_two)
 		return report_compare(argv + optind, options->format, options->samples.top);
@@ -203,13 +214,17 @@ static const char *missing(const struct report *report, const struct report_opti
 {
 	if (!options->views || report_spans_are_there(report, options->views) ||
 	    (options->views & VIEW_WAITS && report->threads.waits.count) ||
+	    (options->views & VIEW_SUMS && report->sums.sums.count) ||
 	    (options->views & VIEW_SAMPLES && report->samples.samples.sum_count))
 		return NULL;
-	return options->views & VIEW_WAITS	  ? "switches"
+	return options->views == VIEW_SUMS	  ? "sums"
+	       : options->views & VIEW_WAITS	  ? "switches"
 	       : !(options->views & VIEW_SAMPLES) ? "spans"
-	       : options->views & VIEW_SPANS	  ? "spans or samples"
-	       : options->views & VIEW_CALLS	  ? "samples or calls of that function"
-						  : "samples";
+	       : options->views & VIEW_SPANS
+		       ? (options->views & VIEW_SUMS ? "spans, samples or sums"
+						     : "spans or samples")
+	       : options->views & VIEW_CALLS ? "samples or calls of that function"
+					     : "samples";
 }
 
 /* Print it all, or nothing but the views. Returns an exit status. */
@@ -218,6 +233,7 @@ static int report_show(const struct report *report, const struct report_options 
 	const struct samples_options *wanted = &options->samples.samples;
 	const char *none = missing(report, options);
 	struct rows *rows;
+	int err = 0;
 
 	if (none && !options->is_of_locks)
 		return complain(-WM_E_NOT_RECORDED, "%s%s: %s", none,
@@ -237,15 +253,17 @@ static int report_show(const struct report *report, const struct report_options 
 		report_waits_print(rows, report,
 				   &(struct rows_layout){ .last = report->top,
 							  .more = "--top 0 shows all" });
+	if (report->sums.sums.reader)
+		err = report_sums_print(&report->sums, report->top, rows);
 	if (options->views & VIEW_SAMPLES)
 		report_samples_print(&report->samples, rows);
-	return output_rows_end(CLI_FINE);
+	return output_rows_end(err ? complain(err, "%s", options->dir) : CLI_FINE);
 }
 
 /* One pass for what is in the order of time: threads, hits, samples. */
 static int report_observe(struct report *report)
 {
-	struct pass_observer *observers[3];
+	struct pass_observer *observers[4];
 	unsigned int count = 0;
 	int err;
 
@@ -255,6 +273,8 @@ static int report_observe(struct report *report)
 		observers[count++] = &report->watches.observer;
 	if (report->samples.samples.reading)
 		observers[count++] = &report->samples.samples.observer;
+	if (report->sums.sums.class_count)
+		observers[count++] = &report->sums.sums.observer;
 	err = count ? pass_read(report->reader, observers, count) : 0;
 	if (!err && report->threads.switches.reading)
 		err = report_threads_finish(&report->threads);
@@ -283,6 +303,7 @@ static int report_read(struct report *report, const struct report_options *optio
 	    err = images_open(&report->images, reader, &options->image);
 	int wants_spans = wants_all ||
 			  options->views & (VIEW_SPANS | VIEW_CALLS | VIEW_SLOWEST | VIEW_WAITS);
+	int wants_sums = wants_all || options->views & VIEW_SUMS;
 
 	if (!err && options->is_of_locks)
 		return report_locks_read(&report->locks, &report->images);
@@ -291,8 +312,11 @@ static int report_read(struct report *report, const struct report_options *optio
 	if (!err && wants_all)
 		err = report_trails(&report->trails, reader);
 	reader->is_noted = wants_spans != 0;
-	if (!err && wants_spans)
+	if (!err && (wants_spans || wants_sums))
 		err = watch_wheres_read(&report->wheres, &report->images);
+	report->sums.wheres = report->wheres;
+	if (!err && wants_sums)
+		err = sums_open(&report->sums.sums, reader, &options->sums);
 	if (!err && wants_all)
 		err = report_watches(&report->watches, reader, report->wheres);
 	if (!err && wants_spans && (!calls || options->views & (VIEW_WAITS | VIEW_SLOWEST)))
@@ -321,6 +345,8 @@ static void losses_complain(const struct trace_reader *reader, const char *dir)
 static void report_release(struct report *report)
 {
 	report_locks_release(&report->locks);
+	if (report->sums.sums.reader)
+		sums_release(&report->sums.sums);
 	report_samples_release(&report->samples);
 	report_threads_release(&report->threads);
 	report_watches_release(&report->watches);

@@ -14,6 +14,7 @@
 #include "read/spans/span_calls.h"
 #include "read/states/switches.h"
 #include "read/states/waits.h"
+#include "read/sums/sum_rows.h"
 #include "record/watch/watches.h"
 #include "trace/process_records.h"
 
@@ -23,7 +24,8 @@ enum report_view {
 	VIEW_SPANS = 2,
 	VIEW_CALLS = 4,
 	VIEW_SLOWEST = 8,
-	VIEW_WAITS = 16
+	VIEW_WAITS = 16,
+	VIEW_SUMS = 32
 };
 
 /* What of the trails is there and what is not. */
@@ -110,6 +112,13 @@ struct report_locks {
 	struct thread_names names;
 };
 
+/* ---- sums in place of events ---- */
+
+struct report_sums {
+	struct sums sums;
+	struct watch_wheres *wheres; /* the report's */
+};
+
 /* All that a report prints. */
 struct report {
 	const char *dir;
@@ -125,6 +134,7 @@ struct report {
 	struct report_threads threads;
 	struct report_samples samples;
 	struct report_locks locks;
+	struct report_sums sums;
 	unsigned int span_sort; /* a column of report_span_table */
 	uint64_t top;		/* rows of a table; 0: all */
 };
@@ -197,6 +207,12 @@ int report_spans_are_there(const struct report *report, unsigned int views);
 int report_locks_read(struct report_locks *locks, struct images *images);
 void report_locks_print(const struct report_locks *locks, uint64_t shown, struct rows *rows);
 void report_locks_release(struct report_locks *locks);
+
+/* Print them, `shown` rows of each spec as text (0: all). 0 or -ENOMEM. */
+int report_sums_print(const struct report_sums *of, uint64_t shown, struct rows *rows);
+
+/* The same of a trace by itself, as text on standard output. 0 or an error. */
+int report_sums_of(const char *dir, uint64_t shown);
 
 /*
  * Print what changed, `shown` rows of each table as text (0: all). Returns an exit status.

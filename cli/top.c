@@ -5,6 +5,7 @@
 #include "cli/top_screen.h"
 #include "cli/top_session.h"
 #include "cli/top_show.h"
+#include "cli/top_sums.h"
 #include "record/kernel/kernel_events.h"
 #include "record/perf/rings.h"
 #include "record/session/process.h"
@@ -29,6 +30,7 @@
 #define INTERVAL_NS 1000000000u
 #define INTERVAL_NS_MIN 50000000u /* what threads do is known a little later: SWITCH_LATE_NS */
 #define ROWS_MAX 1000000u
+#define TOP_SUMS_MAX 4096u
 
 /* ---- options ---- */
 
@@ -83,6 +85,7 @@ struct top {
 	const struct top_options *options;
 	struct top_session recorded;
 	struct top_count count;
+	struct top_sums sums;
 	struct top_symbols *symbols;
 	struct top_screen screen;
 	struct text texts[TOP_SECTIONS]; /* of the last interval, for each choice of tables */
@@ -104,6 +107,7 @@ static const char
 		 "\n"
 		 "  EVENT     markers, probes and kernel events by how many came\n"
 		 "  SPAN      between a begin and its end: those that ended, and those still open\n"
+		 "  SUM       sums in place of events: count, sum=, hist= and by= of a spec\n"
 		 "  FUNCTION  where threads ran, by samples\n"
 		 "  THREAD    the part of the interval in which a thread ran, was ready to run and\n"
 		 "            waited for a CPU, or slept\n"
@@ -128,6 +132,8 @@ static int on_event(const struct wm_event *event, void *data)
 		top->sampled_pid = event->pid;
 		top_symbols_see(top->symbols, (pid_t)event->pid);
 	}
+	if (kind == TOP_SUM)
+		return top_sums_take(&top->sums, top->symbols, event);
 	return kind < 0 ? kind : 0;
 }
 
@@ -243,6 +249,7 @@ static int show(struct top *top, int is_last)
 		.what = top->recorded.what,
 		.left_out = top->recorded.left_out,
 		.count = &top->count,
+		.sums = &top->sums.lines,
 		.at_s = (double)(now - top->begin_ns) / 1e9,
 		.seconds = (double)(now - top->shown_ns + 1) / 1e9,
 		.is_last = is_last,
@@ -256,6 +263,7 @@ static int show(struct top *top, int is_last)
 	wm_session_status_get(top->recorded.session, &status);
 	view.processes = status.processes - (uint32_t)kernel_is_of_cpus(top->recorded.session);
 	threads_settle(top, is_last);
+	sums_lines_sort(&top->sums.lines);
 	count = top_symbols_functions(top->symbols, &top->count, &view.functions);
 	view.function_count = count > 0 ? (size_t)count : 0;
 	err = count < 0 ? count : top_view_sort(&view);
@@ -264,6 +272,7 @@ static int show(struct top *top, int is_last)
 	top->has_output_failed |= err < 0;
 	top_view_release(&view);
 	top_count_next(&top->count);
+	sums_lines_clear(&top->sums.lines);
 	top->shown_ns = now;
 	top->lost_shown = top->lost_ever;
 	top->sampled_pid = 0; /* it is looked at once an interval */
@@ -428,7 +437,7 @@ int cmd_top(int argc, char **argv)
 {
 	struct top_options options = { .targets.session = WM_SESSION_OPTIONS_INIT,
 				       .interval_ns = INTERVAL_NS };
-	struct top top = { .options = &options };
+	struct top top = { .options = &options, .sums.lines.most = TOP_SUMS_MAX };
 	int status;
 
 	options.targets.session.allow_unmatched = 1;
@@ -440,6 +449,7 @@ int cmd_top(int argc, char **argv)
 		text_release(&top.texts[i]);
 	top_symbols_close(top.symbols);
 	top_count_release(&top.count);
+	top_sums_release(&top.sums);
 	free(options.specs.all);
 	free(options.targets.pids.all);
 	return status;

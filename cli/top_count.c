@@ -103,6 +103,8 @@ static enum top_kind kind_of(const struct top_count *count, const struct wm_even
 		{ "kernel:lost", TOP_LOST },	 { "kernel:throttled", TOP_THROTTLED },
 	};
 
+	if (event->kind == 's')
+		return TOP_SUM;
 	if (event->kind == 'b')
 		return TOP_BEGIN;
 	if (event->kind == 'e')
@@ -387,6 +389,8 @@ int top_count_take(struct top_count *count, const struct wm_event *event)
 	case TOP_THROTTLED:
 		count->throttled++;
 		break;
+	case TOP_SUM:
+		break; /* top_sums_take() */
 	case TOP_RUNNABLE:
 		break; /* of the begin and the end alone: top reads it by itself */
 	case TOP_NEW:

@@ -74,6 +74,7 @@ void top_count_release(struct top_count *count);
 enum top_kind {
 	TOP_NEW,
 	TOP_PLAIN,
+	TOP_SUM, /* a row of sums: no event */
 	TOP_BEGIN,
 	TOP_END,
 	TOP_SAMPLE,

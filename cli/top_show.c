@@ -180,6 +180,12 @@ static void put_spans(const struct top_view *view, struct rows *rows, size_t cou
 	rows_close(rows);
 }
 
+static void put_sums(const struct top_view *view, struct rows *rows, size_t count)
+{
+	if (view->sums)
+		sums_lines_put(view->sums, rows, count);
+}
+
 static const struct row_column function_columns[] = {
 	{ "samples", ROW_U64, ROW_COUNT, 0, "in it" },
 	{ "share", ROW_DOUBLE, ROW_SHARE, 0, "of all samples" },
@@ -285,6 +291,8 @@ static void tables_list(const struct top_view *view, struct table tables[TOP_SEC
 					     count->other_events != 0, 0 };
 	tables[TOP_SPANS] = (struct table){ put_spans, view->span_count, count->other_spans != 0,
 					    0 };
+	tables[TOP_SUMS] = (struct table){ put_sums, view->sums ? sums_lines_rows(view->sums) : 0,
+					   0, 0 };
 	tables[TOP_FUNCTIONS] = (struct table){ put_functions, view->function_count,
 						count->other_samples != 0, 0 };
 	tables[TOP_THREADS] = (struct table){ put_threads, view->thread_count,

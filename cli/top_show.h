@@ -4,6 +4,7 @@
 #define CLI_TOP_SHOW_H
 
 #include "base/text_buffer.h"
+#include "cli/sums_lines.h"
 #include "cli/top_count.h"
 #include "cli/top_symbols.h"
 
@@ -15,6 +16,7 @@ enum top_section {
 	TOP_ALL,
 	TOP_EVENTS,
 	TOP_SPANS,
+	TOP_SUMS,
 	TOP_FUNCTIONS,
 	TOP_THREADS,
 	TOP_SECTIONS,
@@ -26,8 +28,9 @@ struct top_view {
 	const struct top_count *count;
 	const struct top_function *functions;
 	size_t function_count;
-	double at_s, seconds;	  /* since the begin; the interval's own length */
-	uint64_t lost, lost_ever; /* events */
+	const struct sums_lines *sums; /* sorted; NULL: none */
+	double at_s, seconds;	       /* since the begin; the interval's own length */
+	uint64_t lost, lost_ever;      /* events */
 	uint32_t processes;
 	int is_last;
 	int has_times_alone; /* threads are by their schedstat: nothing is known of switches */

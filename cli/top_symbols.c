@@ -255,6 +255,13 @@ static const struct image_place *place_find(struct top_symbols *symbols, pid_t p
 	return place;
 }
 
+const char *top_symbols_name(struct top_symbols *symbols, pid_t pid, uint64_t ip)
+{
+	const struct image_place *place = place_find(symbols, pid, ip);
+
+	return place && place->function ? place->function : "?";
+}
+
 static const char *text_keep(struct top_symbols *symbols, const char *text)
 {
 	return texts_keep(&symbols->texts, text, strlen(text));

@@ -19,6 +19,9 @@ void top_symbols_close(struct top_symbols *symbols); /* NULL is allowed */
 /* A process is there, and may soon not be: keep its map. */
 void top_symbols_see(struct top_symbols *symbols, pid_t pid);
 
+/* The name of the function there, as long as the symbols know the process; "?": not known. */
+const char *top_symbols_name(struct top_symbols *symbols, pid_t pid, uint64_t ip);
+
 struct top_function {
 	const char *name;   /* "?": not known */
 	const char *module; /* the last part of its path; "?": none */

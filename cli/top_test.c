@@ -113,6 +113,8 @@ Test(top_count, events_of_one_name_are_counted_in_each_interval, .init = begin, 
 	cr_expect_eq(counted.events[0].count, 5);
 	cr_expect_str_eq(counted.events[0].name, "db:query");
 	cr_expect_eq(counted.event_total, 6);
+	cr_expect_eq(take("db:query:sum", 's', 3, 1, 12), TOP_SUM, "it is of hits, and none");
+	cr_expect_eq(counted.event_total, 6);
 	top_count_next(&counted);
 	take("db:query", 'm', 1, 1, 20);
 	cr_expect_eq(counted.events[0].count, 1);

@@ -32,7 +32,7 @@ void consumers_make(struct consumers *consumers, struct wm_session *session)
 	consumers->count.has_kernel = consumers->count.has_switches = 1;
 	if (watch_wheres_new(&consumers->wheres, session) || writers_new(&consumers->table, 8) ||
 	    watch_hits_new(&consumers->hits, session, consumers->table, consumers->wheres, 0) ||
-	    top_count_init(&consumers->count))
+	    top_count_init(&consumers->count) || top_symbols_open(&consumers->symbols))
 		abort();
 }
 
@@ -40,7 +40,9 @@ static int hear(const struct wm_event *event, void *data)
 {
 	struct consumers *consumers = data;
 
-	if (watch_hits_add(consumers->hits, event) || top_count_take(&consumers->count, event) < 0)
+	if (watch_hits_add(consumers->hits, event) ||
+	    top_count_take(&consumers->count, event) < 0 ||
+	    (event->kind == 's' && top_sums_take(&consumers->sums, consumers->symbols, event)))
 		abort();
 	return 0;
 }
@@ -69,6 +71,8 @@ void consumers_read(struct consumers *consumers, struct wm_session *session)
 	writers_history(consumers->table, 0, null);
 	top_threads_settle(&consumers->count.threads, UINT64_MAX);
 	top_count_next(&consumers->count);
+	sums_lines_sort(&consumers->sums.lines);
+	sums_lines_clear(&consumers->sums.lines);
 }
 
 void consumers_release(struct consumers *consumers)
@@ -77,5 +81,7 @@ void consumers_release(struct consumers *consumers)
 	writers_free(consumers->table);
 	watch_wheres_free(consumers->wheres);
 	top_count_release(&consumers->count);
+	top_sums_release(&consumers->sums);
+	top_symbols_close(consumers->symbols);
 	watched_list_release(&consumers->watched);
 }

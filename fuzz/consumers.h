@@ -4,6 +4,7 @@
 #define FUZZ_CONSUMERS_H
 
 #include "cli/top_count.h"
+#include "cli/top_sums.h"
 #include "cli/watch_hit.h"
 #include "record/watch/watches.h"
 
@@ -14,6 +15,8 @@ struct consumers {
 	struct writers *table;
 	struct watch_hits *hits;
 	struct top_count count;
+	struct top_sums sums;
+	struct top_symbols *symbols;
 	struct watched_list watched; /* the session's while it is read: it has no such spec */
 };
 

@@ -252,6 +252,7 @@ while read -r line; do
 	*"report --locks"*) grep -q '^stock_lock  *clerk-[0-9]*  *saver-[0-9]* ' out || fail "README.md: $line: $(cat out)" ;;
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
+	*"-o sums.trace"*) [ "$(grep -cE '^ +60  useconds  300000  5000.0  5000  libc:usleep  (save|stock_save) \(locks.c:[0-9]+\)$' out)" = 2 ] || fail "README.md: $line: $(cat out)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc(.*) = 0x' >out || fail "README.md: $line: $(cat words)" ;;
 	*now.trail*) "$waymark" trail -n 3 now.trail | grep -q 'by soft' || fail "README.md: $line: $(cat words)" ;;
 	*"--on crash"*) grep -q '^  #0   length (crash.c:' words && grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' words || fail "README.md: $line: $(cat out words)" ;;

@@ -108,6 +108,17 @@ top 0 -n 1 -I 100ms -o its -- ./topped 20000 100
 expect "one line of a table" \
 	"$(awk '/THREAD$/ { getline; getline; print "[" $0 "]"; exit }' out)" "[]"
 
+# ---- sums in place of events ----
+
+build_target summed.c
+top 0 --json -o its -e 'func:take@summed/sum=number,by=number/' -- ./summed handlers
+holds "sums: all hits" 'sum(row["count"] for row in of("sum")) == int(said["calls"])'
+holds "sums: by their values" '{row["by"] for row in of("sum")} == {"0", "1"}'
+holds "sums: these" 'all(row["sum"] == row["count"] * int(row["by"]) for row in of("sum"))'
+holds "sums: are no events" 'sum(o["event_total"] for o in rows) == 0'
+top 0 -o its -e 'func:take@summed/count,by=caller/' -- ./summed threads
+grep -q '^COUNT  EVENT *BY$' out && grep -q '  summed:take  some$' out || fail "sums, callers: $(cat out)"
+
 # ---- a running process; its functions ----
 
 start_ready sh -c 'exec ./topped 1000 0 waits | sed -u s/ticks/ready/'

@@ -17,7 +17,7 @@ begun = [bool(o["top_event"]) for o in rows].index(True) if any(o["top_event"] f
 
 def of(table, name=None):
     """that table's lines of all intervals"""
-    return [line for o in rows for line in o[table] if name in (None, line[table[4:]])]
+    return [line for o in rows for line in o[table] if name is None or line[table[4:]] == name]
 
 
 def total(table, name, field):

@@ -157,7 +157,7 @@ one.key("h")
 one.await_frame("h: no help", lambda text: "any key returns" in text)
 one.key("h")
 one.await_frame("no tables after the help", lambda text: "THREAD" in text and "any key" not in text)
-for table in ("EVENT", "SPAN", "FUNCTION"):
+for table in ("EVENT", "SPAN", "SUM", "FUNCTION"):
     one.key("s")
     one.await_frame(f"s: more than {table}", lambda text: "SWITCHES/S" not in text)
 one.key("s")

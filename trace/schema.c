@@ -197,7 +197,12 @@ static const char *part(const char **text, int last, size_t *bytes)
 
 static const char *class_suffix(char kind)
 {
-	return kind == 'b' ? ":begin" : kind == 'e' ? ":end" : "";
+	return kind == 'b'   ? ":begin"
+	       : kind == 'e' ? ":end"
+	       : kind == 's' ? ":sum"
+	       : kind == 'B' ? ":begin:sum"
+	       : kind == 'E' ? ":end:sum"
+			     : "";
 }
 
 static char *class_name(char kind, const char *subsystem, size_t subsystem_bytes, const char *event,
@@ -225,7 +230,7 @@ static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[
 
 	*class = (struct trace_class){ .id = id };
 	kind = part(&text, 0, &bytes);
-	class->kind = bytes && strchr("ibe", *kind) ? *kind : 'm';
+	class->kind = bytes && strchr("ibesBE", *kind) ? *kind : 'm';
 	class->way = bytes > 1 ? kind[1] : 'd';
 	class->costs = bytes > 2 && kind[2] > '0' && kind[2] <= '9' ? (uint8_t)(kind[2] - '0') : 0;
 	subsystem = part(&text, 0, &subsystem_bytes);
@@ -240,6 +245,8 @@ static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[
 		class->count++;
 
 	class->name = class_name(class->kind, subsystem, subsystem_bytes, event, event_bytes);
+	if (class->kind == 'B' || class->kind == 'E')
+		class->kind = 's';
 	class->file = strndup(file, file_bytes);
 	class->fields = calloc(class->count ? class->count : 1, sizeof(*class->fields));
 	if (!class->name || !class->file || !class->fields) {

@@ -19,7 +19,7 @@
 
 struct trace_class {
 	uint32_t id;
-	char kind; /* 'm', 'i', 'b' or 'e' */
+	char kind; /* 'm', 'i', 'b', 'e' or 's' */
 	char way;  /* 'd': of a probe (abi/site.h) */
 	uint8_t count;
 	uint8_t has_thread; /* begins with a pid and a tid, as the kernel's events do */
@@ -27,7 +27,7 @@ struct trace_class {
 	uint8_t types[SCHEMA_FIELDS_MAX]; /* WM_TYPE_* */
 	int32_t fixed_bytes;		  /* of all fields together; -1 when it varies */
 	uint32_t line;
-	char *name; /* SUBSYSTEM:EVENT, as the trace has it (":begin", ":end" included) */
+	char *name; /* SUBSYSTEM:EVENT, as the trace has it (":begin", ":end", ":sum" included) */
 	char *file;
 	char (*fields)[SCHEMA_NAME_BYTES];
 	/*

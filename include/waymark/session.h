@@ -116,8 +116,8 @@ struct wm_event {
 	size_t size;
 	const char *name; /* SUBSYSTEM:EVENT; of a span with ":begin" or ":end" behind */
 	/*
-	 * 'm' an event; 'i' a block of WAYMARK_IF that ran; 'b' and 'e' the begin and
-	 * the end of a span; wm_trace_next() of waymark/trace.h has more
+	 * 'm' an event; 'i' a block of WAYMARK_IF that ran; 'b' and 'e' the begin and the end of a
+	 * span; 's' sums (waymark-sums(7)); wm_trace_next() of waymark/trace.h has more
 	 */
 	char kind;
 	uint32_t pid, tid;

@@ -39,6 +39,8 @@
 #include <waymark/error.h>
 
 #define TICK_MS 250
+#define ROWS_TICKS 4
+#define ROWS_MS 20 /* the others' pages need not wait for a thread in a long hit */
 #define PERMITS_MS_MIN 1
 #define PERMITS_MS_MAX                                                                             \
 	16 /* while no thread asks: 60 wakes a second, under the block policy alone */
@@ -188,6 +190,15 @@ static void report_if_late(void)
 
 static int has_left; /* control_is_last(), as of the last tick */
 
+/* A tool that is killed loses the rows of one second. */
+static void turn_rows(void)
+{
+	static unsigned int ticks;
+
+	if (++ticks % ROWS_TICKS == 0)
+		store_rows_turn(ROWS_MS);
+}
+
 static void tick(void)
 {
 	has_left = control_is_last();
@@ -196,6 +207,7 @@ static void tick(void)
 	session_tick();
 	planning_reap(0, 0);
 	cost_counters_reap(0);
+	turn_rows();
 	if (!hook_is_placed() || scan_is_due)
 		scan_is_due = session_rescan() != 0;
 	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {

@@ -6,6 +6,8 @@
 #include "inside/control/queue.h"
 #include "inside/control/session_table.h"
 #include "inside/marker/cost.h"
+#include "inside/marker/predicates.h"
+#include "inside/marker/sums.h"
 #include "inside/store/arena.h"
 #include "inside/watch/watch.h"
 
@@ -110,14 +112,19 @@ static int report(unsigned int lane, uint16_t type, const void *body, size_t byt
 
 static void report_event(unsigned int lane, uint32_t id, const struct variant *variant)
 {
-	static char text[SITE_TEXT_MAX + COST_TEXT_BYTES];
+	static char text[SITE_TEXT_MAX + COST_TEXT_BYTES + SUMS_TEXT_BYTES];
 	struct control_event event = { .id = id };
 	size_t bytes = variant->sites->text_bytes;
+	const struct sum_field *fields;
+	struct plan_sums sums;
+	int summed = predicates_sums(variant, lane, &fields);
 
 	memcpy(event.types, variant->types, sizeof event.types);
 	memcpy(text, variant->sites->text, bytes);
+	if (summed >= 0 && !sums_bind(variant, lane, fields, (unsigned int)summed, &sums))
+		bytes = sums_declare(&sums, fields, event.types, text);
 	/* the text of a detour's event has them */
-	if (!variant->record)
+	else if (!variant->record)
 		bytes = cost_declare(variant->costs[lane], variant->callers[lane], event.types,
 				     text, bytes);
 	report(lane, CONTROL_EVENT, &event, sizeof event, text, bytes);

@@ -20,6 +20,7 @@
 #include "inside/marker/marker.h"
 #include "inside/marker/predicates.h"
 #include "inside/marker/rule.h"
+#include "inside/marker/sums.h"
 #include "inside/runtime/lock.h"
 #include "inside/store/event_store.h"
 #include "inside/watch/take.h"
@@ -146,18 +147,25 @@ static int serve_predicates(struct session *session, const struct wm_message *me
 			    const char *body)
 {
 	struct predicate predicates[PREDICATES_MAX];
+	struct sum_field sums[SUM_FIELDS_MAX];
 	struct control_predicates head;
-	size_t bytes;
+	size_t bytes, sums_at;
 	int error;
 
 	if (message->bytes < sizeof head)
 		return -WM_E_PROTOCOL;
 	memcpy(&head, body, sizeof head);
-	bytes = sizeof head + head.count * sizeof predicates[0];
-	if (head.count > PREDICATES_MAX || message->bytes < bytes ||
+	if (head.count > PREDICATES_MAX || head.sums > (head.is_summed ? SUM_FIELDS_MAX : 0))
+		return -WM_E_PROTOCOL;
+	sums_at = sizeof head + head.count * sizeof predicates[0];
+	bytes = sums_at + head.sums * sizeof sums[0];
+	if (message->bytes < bytes ||
 	    message_check_strings(body + bytes, message->bytes - bytes, 1))
 		return -WM_E_PROTOCOL;
 	memcpy(predicates, body + sizeof head, head.count * sizeof predicates[0]);
+	memcpy(sums, body + sums_at, head.sums * sizeof sums[0]);
+	if (!sums_are_sound(sums, head.sums))
+		return -WM_E_PROTOCOL;
 	for (uint32_t i = 0; i < head.count; i++)
 		if (!predicate_is_sound(&predicates[i]))
 			return -WM_E_PROTOCOL;
@@ -168,7 +176,8 @@ static int serve_predicates(struct session *session, const struct wm_message *me
 		error = lock_take(&agent_lock, SESSION_LOCK_MS);
 	if (error)
 		return error;
-	error = predicates_add(session_lane(session), body + bytes, predicates, head.count);
+	error = predicates_add(session_lane(session), body + bytes, predicates, head.count, sums,
+			       head.is_summed ? head.sums : -1);
 	lock_release(&agent_lock);
 	return error;
 }

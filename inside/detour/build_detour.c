@@ -13,6 +13,7 @@
 #include "inside/detour/return.h"
 #include "inside/marker/hit.h"
 #include "inside/marker/predicates.h"
+#include "inside/marker/sums.h"
 #include "inside/runtime/heap.h"
 #include "inside/store/thread_writer.h"
 
@@ -35,7 +36,7 @@ static int has_string(const uint8_t types[16])
 
 /* Where the parts of a record lie in it. */
 struct record_layout {
-	size_t code, fixups, texts, predicates, end;
+	size_t code, fixups, texts, predicates, sums, end;
 	const char *text[2];
 	size_t text_bytes[2];
 };
@@ -83,7 +84,8 @@ static int lay_out(const struct control_detour *record, size_t bytes, struct rec
 		layout->end += layout->text_bytes[i];
 	}
 	layout->predicates = round_up8(layout->end);
-	layout->end = layout->predicates + record->predicates * sizeof(struct predicate);
+	layout->sums = layout->predicates + record->predicates * sizeof(struct predicate);
+	layout->end = layout->sums + record->sums * sizeof(struct sum_field);
 	return layout->end == bytes ? 0 : -WM_E_PROTOCOL;
 }
 
@@ -154,7 +156,12 @@ static int check_head(const struct control_detour *record)
 	    record->kept_bytes > DETOUR_KEPT_MAX || record->predicates > PREDICATES_MAX ||
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
 			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE | DETOUR_RETURN_PARTS |
-			      DETOUR_ONCE))
+			      DETOUR_ONCE | DETOUR_SUMS | DETOUR_ENTRY))
+		return -WM_E_PROTOCOL;
+	/* without DETOUR_ONCE the return would be an event that is not added up */
+	if (record->flags & DETOUR_SUMS
+		    ? (record->flags & (DETOUR_RETURN | DETOUR_ONCE)) == DETOUR_RETURN
+		    : record->sums)
 		return -WM_E_PROTOCOL;
 	if (guard & (guard - 1) || (guard && record->flags & (DETOUR_RETURN | DETOUR_SECRETIVE)))
 		return -WM_E_PROTOCOL;
@@ -200,7 +207,9 @@ static int check_predicates(const struct control_detour *record, const struct re
 	for (unsigned int i = 0; i < record->predicates; i++)
 		if (!predicate_is_sound(&predicates[i]))
 			return -WM_E_PROTOCOL;
-	return 0;
+	return sums_are_sound((const void *)((const char *)record + layout->sums), record->sums)
+		       ? 0
+		       : -WM_E_PROTOCOL;
 }
 
 /* The record may take `bytes`, and says itself how many it takes. 0 or -WM_E_PROTOCOL. */
@@ -559,6 +568,9 @@ static void set_event(struct detour *detour, int which, const struct record_layo
 	event->is_once = which && record->flags & DETOUR_ONCE;
 	if (which && !event->is_once)
 		return;
+	event->is_summed = (record->flags & DETOUR_SUMS) != 0 && !event->keeps;
+	event->sum_count = record->sums;
+	event->sums = (const void *)((const char *)record + layout->sums);
 	event->predicates = (const void *)((const char *)record + layout->predicates);
 	event->predicate_count = record->predicates;
 	event->predicate_first = (uint8_t)(which ? types_count(record->types[0]) : 0);
@@ -584,10 +596,15 @@ static void detour_free(struct detour *detour)
 static int check_bound(const struct detour *detour)
 {
 	static struct plan_test tests[PLAN_TESTS_MAX];
+	static struct plan_sums sums;
 	int count = predicates_bind(&detour->events[0], 0, tests);
 
 	if (count >= 0)
 		count = predicates_bind(&detour->events[1], 0, tests);
+	for (unsigned int i = 0; count >= 0 && i < 2; i++)
+		if (detour->events[i].is_summed)
+			count = sums_bind(&detour->events[i], 0, detour->events[i].sums,
+					  detour->events[i].sum_count, &sums);
 	if (count >= 0 && detour->record->flags & DETOUR_ONCE && !return_kept)
 		return_kept = heap_alloc(RETURN_UNITS * sizeof *return_kept);
 	if (count >= 0 && detour->record->flags & DETOUR_ONCE && !return_kept)

@@ -16,6 +16,7 @@
 #include "abi/site.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/predicates.h"
+#include "inside/marker/sums.h"
 #include "inside/patch/sort.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
@@ -217,17 +218,35 @@ static void list_weed(struct list *list, int arm)
 	list->count = kept;
 }
 
+/* The callers are the session's once its event has an id. */
+static int check_sums(const struct variant *variant, unsigned int callers,
+		      const struct sum_field *fields, unsigned int count)
+{
+	static struct variant likely;
+	static struct plan_sums sums;
+
+	likely = *variant;
+	likely.callers[0] = (uint8_t)callers;
+	return sums_bind(&likely, 0, fields, count, &sums);
+}
+
 /* Whether a session can have its counts, callers and predicates at a marker. 0 or an error. */
 static int check_wishes(const struct variant *variant, unsigned int lane)
 {
 	static struct plan_test tests[PLAN_TESTS_MAX];
 	unsigned int callers, costs = cost_wanted(lane, variant->name, &callers);
+	const struct sum_field *fields;
 	int count;
 
 	if (!cost_fits(costs, callers, variant->types))
 		return -E2BIG;
 	count = predicates_bind(variant, lane, tests);
-	return count < 0 ? count : 0;
+	if (count < 0)
+		return count;
+	count = predicates_sums(variant, lane, &fields);
+	if (count == -ENOENT)
+		return 0;
+	return count < 0 ? count : check_sums(variant, callers, fields, (unsigned int)count);
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "inside/marker/cost.h"
 #include "inside/marker/plan.h"
 #include "inside/marker/predicates.h"
+#include "inside/marker/sums.h"
 #include "inside/runtime/reentrancy_guard.h"
 #include "inside/store/thread_writer.h"
 
@@ -464,6 +465,13 @@ static inline __attribute__((always_inline)) int record(struct writer *writer, i
 	uint64_t ticks;
 
 	if (depth >= 0 && !is_lost) {
+		if (consumer->sums) {
+			if (consumer->callers)
+				callers_need(callers);
+			return sums_add(writer, depth, plan, consumer,
+					(const unsigned char *)payload, sp,
+					consumer->callers ? &callers->found : NULL);
+		}
 		costs.is_last = plan->costs == PLAN_COSTS_LAST;
 		if (costs.kinds & COST_COUNTED)
 			cost_prepare(writer);
@@ -741,6 +749,45 @@ enum hit_part {
 	HIT_END,   /* of a call with this `begun` */
 };
 
+/* Of inside/detour/return.h, which is above; a test of this room alone links without them. */
+extern const unsigned char return_stubs[],
+	return_stubs_end[] __attribute__((weak, visibility("hidden")));
+
+static inline int hit_is_stub(uintptr_t address)
+{
+	return address - (uintptr_t)return_stubs < (uintptr_t)(return_stubs_end - return_stubs);
+}
+
+/*
+ * A plan that is plain but for predicates or sums: whether the hit is rejected, or added up. Where
+ * the caller is on top of the stack, that is no stub of a return (inside/detour/return.h).
+ */
+static int KEEPS_REGISTERS __attribute__((noinline))
+hit_early(struct writer *writer, const struct marker *marker, const struct plan *plan,
+	  const unsigned char *payload, uintptr_t sp, enum hit_part part)
+{
+	const struct plan_consumer *only = &plan->consumers[0];
+	int holds;
+
+	if (part == HIT_END && plan->tests)
+		return 0;
+	holds = !plan->tests || predicates_hold(writer, plan, only, payload);
+	if (holds && !plan->sums)
+		return 0;
+	if (holds && only->callers &&
+	    (!plan->sums->is_at_top ||
+	     hit_is_stub((uintptr_t)load64(payload + plan->sums->top_at))))
+		return 0;
+	if (holds)
+		sums_add(writer, 0, plan, only, payload, sp, NULL);
+	if (part == HIT_WHOLE)
+		count_hit(writer, plan);
+	else if (part == HIT_ENTRY)
+		note_begin(writer, marker,
+			   plan->begun & (holds ? UINT32_MAX : ~(uint32_t)UINT8_MAX));
+	return 1;
+}
+
 /*
  * One session, no probe, on the thread's own stack, not nested, room in the page: the plain case.
  * Anything else is found out before anything is committed. A block for each shape of payload, so
@@ -779,14 +826,8 @@ hit_plain(struct writer *writer, const struct marker *marker, const unsigned cha
 	offset = (uint32_t)lane->word;
 	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
 	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes)) {
-		if (part != HIT_END && plan->rejects_early &&
-		    !predicates_hold(writer, plan, &plan->consumers[0], payload)) {
-			if (part == HIT_WHOLE)
-				count_hit(writer, plan);
-			else
-				note_begin(writer, marker, plan->begun & ~UINT8_MAX);
-			done = 1;
-		}
+		if (plan->ends_early)
+			done = hit_early(writer, marker, plan, payload, sp, part);
 		goto leave;
 	}
 	to = lane->base + offset;

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 struct predicate;
+struct sum_field;
 
 struct variant {
 	struct marker hit; /* first: wm_record.agent_word points here */
@@ -26,13 +27,16 @@ struct variant {
 	const char *name; /* "SUBSYSTEM:EVENT" */
 	char kind;
 	uint8_t types[16];
+	uint8_t level;			    /* base/level.h */
 	const char *fields;		    /* as written in the source */
 	const struct predicate *predicates; /* of a detour: its sessions' */
 	uint8_t predicate_count;
-	uint8_t predicate_first; /* those of fields before it are another event's */
-	uint8_t keeps;		 /* plan.h; then predicates of other fields are the return's */
-	uint8_t is_once;	 /* the event of a call with DETOUR_ONCE */
-	struct site *sites;	 /* in modules that are loaded */
+	uint8_t predicate_first;      /* those of fields before it are another event's */
+	uint8_t is_summed, sum_count; /* of a detour, likewise: abi/sum.h */
+	const struct sum_field *sums;
+	uint8_t keeps;	    /* plan.h; then predicates of other fields are the return's */
+	uint8_t is_once;    /* the event of a call with DETOUR_ONCE */
+	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
 	uint32_t foreign_sites; /* another tool's byte is there, or was (restored.c) */
 	uint64_t held_ns;	/* since when some of them may have been; else, when it was armed */

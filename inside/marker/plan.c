@@ -74,7 +74,7 @@ static uint32_t fixed_bytes(const struct plan *plan, uint32_t event_id)
 void plan_finish(struct plan *plan)
 {
 	int is_plain = plan->uses_tsc && plan->consumer_count == 1 && !plan->probe_count &&
-		       !plan->costs && !plan->callers;
+		       !plan->costs && (!plan->callers || plan->sums);
 	const struct plan_consumer *only = &plan->consumers[0];
 
 	make_steps(plan);
@@ -82,8 +82,8 @@ void plan_finish(struct plan *plan)
 		plan->text_bytes = FIELD_BYTES_MAX;
 	/* with care, a string is read by a system call: once is enough */
 	is_plain = is_plain && !(plan->is_careful && plan->has_refs);
-	plan->rejects_early = is_plain && plan->tests;
-	is_plain = is_plain && !plan->tests && !plan->keeps;
+	plan->ends_early = is_plain && (plan->tests || plan->sums);
+	is_plain = is_plain && !plan->tests && !plan->sums && !plan->keeps;
 	plan->lead_bytes = plan->steps[0].bytes;
 	plan->tail_bytes = plan->steps[1].bytes;
 	plan->room_bytes = !is_plain	    ? UINT32_MAX

@@ -9,6 +9,7 @@
 
 #include "abi/predicate.h"
 #include "abi/site.h"
+#include "abi/sum.h"
 #include "abi/watch.h"
 #include "inside/runtime/sessions.h"
 
@@ -89,6 +90,26 @@ struct plan_test {
 	uint8_t is_last; /* of its row */
 	char glob[PREDICATE_TEXT_BYTES];
 };
+
+/* The sums of one session (abi/sum.h), bound to the payload. */
+enum sum_of { SUM_OF_CALLER = PREDICATE_OF_COUNT, SUM_OF_CALLCHAIN }; /* beside predicate_of */
+struct plan_sums {
+	uint8_t count;
+	uint8_t key_count; /* the first fields: a row's values; then one word each, and the count */
+	uint8_t callers;   /* how many the values need; 0: none */
+	uint16_t key_bytes; /* of the values, at most, and what is written behind them */
+	uint8_t is_at_top;  /* the caller alone, and it is on top of the stack */
+	uint16_t top_at;    /* there, from the payload on */
+	struct plan_sums_field {
+		uint16_t offset; /* of the field in the payload */
+		uint8_t bytes;
+		uint8_t type;
+		uint8_t of; /* enum predicate_of, sum_of */
+		uint8_t as; /* enum sum_as */
+		uint8_t is_signed;
+		uint8_t reserved;
+	} fields[SUM_FIELDS_MAX];
+};
 struct control_detour;
 
 struct plan {
@@ -117,11 +138,12 @@ struct plan {
 	uint8_t consumer_count;
 	uint8_t is_careful; /* strings may lead anywhere: they are read by the kernel */
 	uint8_t costs;	    /* PLAN_COSTS_*: some consumer wants counts */
-	/* plain but for predicates: a rejected hit ends in the plain case */
-	uint8_t rejects_early;
+	/* plain but for predicates or sums: a hit that is rejected or added up ends there */
+	uint8_t ends_early;
 	uint8_t keeps;	     /* the entry of a call with DETOUR_ONCE: nothing is written */
 	uint16_t text_bytes; /* of a string, as much as an event has; 0: FIELD_BYTES_MAX */
 	const struct plan_test *tests;	     /* of all consumers; NULL: none has any */
+	const struct plan_sums *sums;	     /* likewise */
 	uint8_t callers;		     /* the most that a consumer wants */
 	uint8_t is_return;		     /* of `record`'s function */
 	char kind;			     /* as in the site's text */
@@ -132,6 +154,7 @@ struct plan {
 		uint8_t lane;			/* which session, 0 to SESSIONS_MAX - 1 */
 		uint8_t callers;		/* at most; 0: none, and no callchain */
 		uint8_t first_test, test_count; /* of the plan's; none: it wants all hits */
+		uint8_t sums; /* number + 1 of the plan's: it wants these in place of events */
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */
 };

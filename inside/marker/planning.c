@@ -3,8 +3,10 @@
 
 #include "abi/detour.h"
 #include "inside/marker/predicates.h"
+#include "inside/marker/sums.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
+#include "inside/store/arena.h"
 #include "inside/store/event_store.h"
 
 #include <errno.h>
@@ -29,6 +31,13 @@ static struct {
 	unsigned int count;
 } tests;
 
+/* Likewise its sums. */
+static struct {
+	struct plan_sums all[SESSIONS_MAX];
+	uint8_t numbers[SESSIONS_MAX]; /* + 1, by lane; 0: none */
+	unsigned int count;
+} sums;
+
 static struct block *retired;
 static uint32_t numbers; /* given out */
 
@@ -39,9 +48,10 @@ static size_t plan_bytes(const struct variant *variant)
 {
 	size_t bytes = offsetof(struct plan, consumers);
 
-	if (variant->probe_count || tests.count)
+	if (variant->probe_count || tests.count || sums.count)
 		return sizeof(struct plan) + variant->probe_count * sizeof(struct plan_probe) +
-		       tests.count * sizeof(struct plan_test);
+		       tests.count * sizeof(struct plan_test) +
+		       sums.count * sizeof(struct plan_sums);
 	for (uint32_t lanes = variant->lanes; lanes; lanes &= lanes - 1)
 		bytes += sizeof(struct plan_consumer);
 	return bytes;
@@ -64,6 +74,41 @@ static int tests_make(const struct variant *variant)
 	return 0;
 }
 
+/* 0, or an error that check_sessions() reports before any plan is made. */
+static int sums_make(const struct variant *variant)
+{
+	sums.count = 0;
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		const struct sum_field *fields;
+		int count = variant->lanes & 1u << lane ? predicates_sums(variant, lane, &fields)
+							: -ENOENT,
+		    error;
+
+		sums.numbers[lane] = 0;
+		if (count < 0)
+			continue;
+		error = sums_bind(variant, lane, fields, (unsigned int)count,
+				  &sums.all[sums.count]);
+		if (error)
+			return error;
+		sums.numbers[lane] = (uint8_t)++sums.count;
+	}
+	return sums.count ? arena_rows_prepare() : 0;
+}
+
+static void sums_put(struct plan *plan)
+{
+	struct plan_test *tests_at = (struct plan_test *)(void *)(plan->probes + plan->probe_count);
+	struct plan_sums *to = (struct plan_sums *)(void *)(tests_at + tests.count);
+
+	if (!sums.count)
+		return;
+	memcpy(to, sums.all, sums.count * sizeof *to);
+	plan->sums = to;
+	for (unsigned int i = 0; i < plan->consumer_count; i++)
+		plan->consumers[i].sums = sums.numbers[plan->consumers[i].lane];
+}
+
 static void tests_put(struct plan *plan)
 {
 	struct plan_test *to = (struct plan_test *)(void *)(plan->probes + plan->probe_count);
@@ -84,9 +129,9 @@ static void tests_put(struct plan *plan)
 
 static struct plan *make(struct variant *variant)
 {
-	int error = tests_make(variant);
+	int error = tests_make(variant), summed = sums_make(variant);
 	size_t bytes = sizeof(struct block) + plan_bytes(variant);
-	struct block *block = error ? NULL : heap_alloc(bytes);
+	struct block *block = error || summed ? NULL : heap_alloc(bytes);
 	struct plan *plan;
 
 	if (!block)
@@ -126,6 +171,7 @@ static struct plan *make(struct variant *variant)
 		memcpy(plan->probes, variant->probes,
 		       variant->probe_count * sizeof plan->probes[0]);
 	tests_put(plan);
+	sums_put(plan);
 	plan_finish(plan);
 	return plan;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/marker/predicates.h"
 
+#include "base/condition.h"
+#include "base/level.h"
 #include "base/predicate.h"
 #include "inside/marker/marker.h"
 #include "inside/marker/rule.h"
@@ -8,6 +10,7 @@
 #include "inside/runtime/sessions.h"
 
 #include <waymark/error.h>
+#include <waymark/marker/field.h>
 
 #include <errno.h>
 #include <string.h>
@@ -17,6 +20,9 @@ struct predicate_rule {
 	uint32_t bytes;
 	uint32_t count;
 	struct predicate predicates[PREDICATES_MAX];
+	int is_summed;
+	unsigned int sum_count;
+	struct sum_field sums[SUM_FIELDS_MAX];
 	char glob[];
 };
 
@@ -24,7 +30,7 @@ static struct predicate_rule *rules[SESSIONS_MAX];
 static uint32_t counts[SESSIONS_MAX];
 
 int predicates_add(unsigned int lane, const char *glob, const struct predicate *predicates,
-		   unsigned int count)
+		   unsigned int count, const struct sum_field *sums, int sum_count)
 {
 	size_t bytes = strlen(glob) + 1;
 	struct predicate_rule *rule;
@@ -37,6 +43,9 @@ int predicates_add(unsigned int lane, const char *glob, const struct predicate *
 	rule->bytes = (uint32_t)(sizeof *rule + bytes);
 	rule->count = count;
 	memcpy(rule->predicates, predicates, count * sizeof *predicates);
+	rule->is_summed = sum_count >= 0;
+	rule->sum_count = sum_count > 0 ? (unsigned int)sum_count : 0;
+	memcpy(rule->sums, sums, rule->sum_count * sizeof *sums);
 	memcpy(rule->glob, glob, bytes);
 	rule->next = rules[lane];
 	rules[lane] = rule;
@@ -64,10 +73,63 @@ static unsigned int field_count(const struct variant *variant)
 	return count;
 }
 
+/* ---- levels ---- */
+
+/* Whether it is of the marker's level, which all its hits have, and not of a field of that name. */
+static int is_of_level(const struct variant *variant, const struct predicate *predicate)
+{
+	return variant->name && !strcmp(predicate->name, LEVEL_WORD) &&
+	       predicate_field(predicate->name, 0, variant->fields, field_count(variant)) < 0;
+}
+
+/* A marker without a level meets no condition on it. */
+static int level_holds(const struct variant *variant, const struct predicate *predicate)
+{
+	struct watch_condition condition;
+
+	return variant->level != LEVEL_NONE && !predicate_bind(predicate, WM_TYPE_U8, &condition) &&
+	       condition_holds(&condition, 0, variant->level, 1, 0);
+}
+
+/* Whether a rule takes a marker: its name, and its level. */
+static int rule_takes(const struct predicate_rule *rule, const struct variant *variant)
+{
+	if (!rule_match(rule->glob, variant->name))
+		return 0;
+	for (unsigned int i = 0; i < rule->count; i++)
+		if (is_of_level(variant, &rule->predicates[i]) &&
+		    !level_holds(variant, &rule->predicates[i]))
+			return 0;
+	return 1;
+}
+
+static int needs_tests(const struct predicate_rule *rule, const struct variant *variant)
+{
+	for (unsigned int i = 0; i < rule->count; i++)
+		if (!is_of_level(variant, &rule->predicates[i]))
+			return 1;
+	return 0;
+}
+
+int predicates_want(const struct variant *variant, unsigned int lane)
+{
+	int any = 0;
+
+	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next) {
+		if (rule_takes(rule, variant))
+			return 1;
+		any |= rule_match(rule->glob, variant->name);
+	}
+	return !any;
+}
+
+/* ---- binding ---- */
+
 static int bind_one(const struct variant *variant, const struct predicate *predicate,
 		    struct plan_test *test)
 {
-	int field = predicate_field(predicate, variant->fields, field_count(variant));
+	int field = predicate_field(predicate->name, predicate->field, variant->fields,
+				    field_count(variant));
 	uint8_t type = 0;
 
 	if (field >= 0)
@@ -87,11 +149,13 @@ static int bind_one(const struct variant *variant, const struct predicate *predi
 	return 0;
 }
 
-/* Whether a predicate of a call is tested at its other end. */
+/* Whether a predicate needs no test here: of a call's other end, or of the level (rule_takes()). */
 static int is_elsewhere(const struct variant *variant, const struct predicate *predicate)
 {
 	unsigned int number = predicate->field;
 
+	if (is_of_level(variant, predicate))
+		return 1;
 	/* what is no field is tested at the entry */
 	if (!number)
 		return variant->is_once;
@@ -127,14 +191,14 @@ int predicates_bind(const struct variant *variant, unsigned int lane,
 		return variant->predicate_count ? bind_all(variant, variant->predicates,
 							   variant->predicate_count, tests)
 						: 0;
-	/* a spec without predicates takes all: then those of others don't matter */
+	/* a spec without tests takes all: then those of others don't matter */
 	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next)
-		if (!rule->count && rule_match(rule->glob, variant->name))
+		if (rule_takes(rule, variant) && !needs_tests(rule, variant))
 			return 0;
 	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next) {
 		int bound;
 
-		if (!rule_match(rule->glob, variant->name))
+		if (!rule_takes(rule, variant))
 			continue;
 		if (used + rule->count > PLAN_TESTS_MAX)
 			return -E2BIG;
@@ -144,4 +208,26 @@ int predicates_bind(const struct variant *variant, unsigned int lane,
 		used += (unsigned int)bound;
 	}
 	return (int)used;
+}
+
+int predicates_sums(const struct variant *variant, unsigned int lane,
+		    const struct sum_field **fields)
+{
+	const struct predicate_rule *found = NULL;
+	unsigned int matches = 0;
+
+	*fields = variant->sums;
+	if (!variant->name)
+		return variant->is_summed ? variant->sum_count : -ENOENT;
+	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next) {
+		if (!rule_takes(rule, variant))
+			continue;
+		matches++;
+		if (rule->is_summed)
+			found = rule;
+	}
+	if (!found)
+		return -ENOENT;
+	*fields = found->sums;
+	return matches > 1 ? -EEXIST : (int)found->sum_count;
 }

@@ -15,14 +15,21 @@ struct variant;
 
 /*
  * A spec of a session: at the markers that its glob matches it wants the hits for which all of
- * these hold; without any, all hits. The glob was checked (rule.h), the predicates too. 0, -ENOMEM,
- * or -E2BIG past PREDICATE_RULES_MAX. Under the agent's lock, as all that concerns rules.
+ * these hold; without any, all hits. It wants events, or with sum_count >= 0 their sums. The glob
+ * was checked (rule.h), the predicates and sums too. 0, -ENOMEM, or -E2BIG past
+ * PREDICATE_RULES_MAX. Under the agent's lock, as all that concerns rules.
  */
 #define PREDICATE_RULES_MAX 4096
 int predicates_add(unsigned int lane, const char *glob, const struct predicate *predicates,
-		   unsigned int count);
+		   unsigned int count, const struct sum_field *sums, int sum_count);
 
 void predicates_clear(unsigned int lane);
+
+/*
+ * Whether a session wants the marker at all: it has no specs here that take its name, or one of
+ * them takes its level, too.
+ */
+int predicates_want(const struct variant *variant, unsigned int lane);
 
 /*
  * Fill in the tests that a session's hits at an event have to pass. Returns how many; 0: it wants
@@ -31,6 +38,13 @@ void predicates_clear(unsigned int lane);
  */
 int predicates_bind(const struct variant *variant, unsigned int lane,
 		    struct plan_test tests[PLAN_TESTS_MAX]);
+
+/*
+ * How many fields of sums a session wants in place of an event, and which. -ENOENT: it wants
+ * events; -EEXIST: the event is of another spec of the session, too.
+ */
+int predicates_sums(const struct variant *variant, unsigned int lane,
+		    const struct sum_field **fields);
 
 /*
  * Whether a hit passes the tests of one session. A string that can't be read passes none, and is

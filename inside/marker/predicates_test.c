@@ -48,9 +48,9 @@ Test(predicates, specs_of_a_marker_are_alternatives)
 	struct predicate one = number("id", WATCH_BY_EQUAL, 100);
 
 	cr_assert_eq(predicates_bind(&variant, 1, tests), 0);
-	cr_assert_eq(predicates_add(1, "db:query", both, 2), 0);
-	cr_assert_eq(predicates_add(1, "db:*", &one, 1), 0);
-	cr_assert_eq(predicates_add(1, "net:*", &one, 1), 0);
+	cr_assert_eq(predicates_add(1, "db:query", both, 2, NULL, -1), 0);
+	cr_assert_eq(predicates_add(1, "db:*", &one, 1, NULL, -1), 0);
+	cr_assert_eq(predicates_add(1, "net:*", &one, 1, NULL, -1), 0);
 	cr_assert_eq(predicates_bind(&variant, 1, tests), 3);
 	/* the last spec comes first */
 	cr_expect_eq(tests[0].offset, 0);
@@ -58,7 +58,7 @@ Test(predicates, specs_of_a_marker_are_alternatives)
 	cr_expect_eq(tests[1].offset, 16);
 	cr_expect_eq(tests[1].bytes, 4);
 	cr_assert_eq(predicates_bind(&variant, 2, tests), 0);
-	cr_assert_eq(predicates_add(1, "*:query", NULL, 0), 0);
+	cr_assert_eq(predicates_add(1, "*:query", NULL, 0, NULL, -1), 0);
 	cr_assert_eq(predicates_bind(&variant, 1, tests), 0, "a spec without any takes all");
 	predicates_clear(1);
 	cr_assert_eq(predicates_bind(&variant, 1, tests), 0);
@@ -70,16 +70,16 @@ Test(predicates, marker_without_such_a_field_is_refused)
 	struct predicate other = text("rows", WATCH_BY_EQUAL, "a*");
 	struct predicate known = number("rows", WATCH_BY_EQUAL, 0);
 
-	predicates_add(1, "db:query", &unknown, 1);
+	predicates_add(1, "db:query", &unknown, 1, NULL, -1);
 	cr_expect_eq(predicates_bind(&variant, 1, tests), -WM_E_NO_PARAMETER);
 	predicates_clear(1);
-	predicates_add(1, "db:query", &other, 1);
+	predicates_add(1, "db:query", &other, 1, NULL, -1);
 	cr_expect_eq(predicates_bind(&variant, 1, tests), -WM_E_FIELD_TYPE);
 	predicates_clear(1);
 	for (int i = 0; i < PLAN_TESTS_MAX; i++)
-		predicates_add(1, "db:query", &known, 1);
+		predicates_add(1, "db:query", &known, 1, NULL, -1);
 	cr_expect_eq(predicates_bind(&variant, 1, tests), PLAN_TESTS_MAX);
-	predicates_add(1, "db:query", &known, 1);
+	predicates_add(1, "db:query", &known, 1, NULL, -1);
 	cr_expect_eq(predicates_bind(&variant, 1, tests), -E2BIG);
 	predicates_clear(1);
 }
@@ -102,7 +102,7 @@ static int holds(const struct predicate *predicates, unsigned int count, int is_
 	int bound;
 
 	predicates_clear(0);
-	predicates_add(0, "db:query", predicates, count);
+	predicates_add(0, "db:query", predicates, count, NULL, -1);
 	bound = predicates_bind(&variant, 0, tests);
 	cr_assert_gt(bound, 0);
 	consumer.test_count = (uint8_t)bound;

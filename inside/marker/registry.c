@@ -3,6 +3,7 @@
 #include "inside/marker/marker.h"
 
 #include "abi/site.h"
+#include "base/level.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/predicates.h"
 #include "inside/marker/hit.h"
@@ -89,8 +90,10 @@ static uint32_t bucket_of(const char *name)
 static struct variant *find_variant(const char *name, const struct site *site)
 {
 	struct variant *variant = buckets[bucket_of(name)];
+	unsigned int level = level_of_text(site->text);
 
 	while (variant && (variant->kind != site->kind || strcmp(variant->name, name) ||
+			   variant->level != level ||
 			   memcmp(variant->types, site->types, sizeof variant->types) ||
 			   strcmp(variant->fields, site->text + site->fields_at)))
 		variant = variant->next_in_bucket;
@@ -135,6 +138,7 @@ static struct variant *make_variant(const char *name, const struct site *site)
 		return NULL;
 	}
 	variant->kind = site->kind;
+	variant->level = (uint8_t)level_of_text(site->text);
 	memcpy(variant->types, site->types, sizeof variant->types);
 	memset(variant->ids, 0xff, sizeof variant->ids); /* EVENT_ID_NONE */
 	variant->next_in_bucket = buckets[bucket];

@@ -47,7 +47,7 @@ void registry_expect_stuck(void)
 static void consider(struct change *change, struct variant *variant, unsigned int lane, int want)
 {
 	uint32_t bit = 1u << lane;
-	uint32_t wanted = variant->site_count && want ? bit : 0;
+	uint32_t wanted = variant->site_count && want && predicates_want(variant, lane) ? bit : 0;
 
 	if ((variant->lanes & bit) == wanted)
 		return;
@@ -225,7 +225,8 @@ static int consider_new(struct change *change, struct variant *variant)
 		return 0;
 	change_add(change, variant);
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
-		if (rule_any(lane) && rule_wants(lane, variant->name))
+		if (rule_any(lane) && rule_wants(lane, variant->name) &&
+		    predicates_want(variant, lane))
 			variant->lanes_next = (variant->lanes_next | 1u << lane) & ~replaced[lane];
 	}
 	error = probelist_pending_claim(variant);

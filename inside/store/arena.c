@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#define ROWS_MAX (WRITERS_MAX / 2) /* a writer keeps those too */
 #define DEEPER_MAX WRITERS_MAX /* a writer keeps those that it had: depths elsewhere are common */
 /* In glibc's struct pthread: where the thread's id is looked for, and its stack */
 #define TID_AT 512
@@ -46,6 +47,12 @@ static struct arena {
 	struct writer writers[WRITERS_MAX];
 	struct lanes deeper[DEEPER_MAX];
 } * arena;
+
+/* Apart, for a program whose memory is limited has no sums usually. */
+static struct rows_arena {
+	uint32_t used;
+	struct rows all[ROWS_MAX];
+} * rows_arena;
 
 static pthread_key_t exit_key;
 static int has_exit_key;
@@ -229,23 +236,54 @@ static void block_learn(void)
 		rseq_at = 0;
 }
 
-int arena_init(void)
+/* Memory that a child of fork finds zeroed. 0 or -errno. */
+static int wiped_map(size_t bytes, void **result)
 {
-	struct arena *map;
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	block_learn();
-	map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	if (madvise(map, sizeof *map, MADV_WIPEONFORK)) {
+	if (madvise(map, bytes, MADV_WIPEONFORK)) {
 		int error = -errno;
 
-		munmap(map, sizeof *map);
+		munmap(map, bytes);
 		return error;
 	}
 	/* a huge page here would make each thread cost far more than its writer */
-	madvise(map, sizeof *map, MADV_NOHUGEPAGE);
+	madvise(map, bytes, MADV_NOHUGEPAGE);
+	*result = map;
+	return 0;
+}
+
+int arena_rows_any(void)
+{
+	return rows_arena != NULL;
+}
+
+int arena_rows_prepare(void)
+{
+	void *map;
+
+	if (rows_arena)
+		return 0;
+	if (wiped_map(sizeof *rows_arena, &map))
+		return -ENOMEM;
+	rows_arena = map; /* before the plan that needs it is published */
+	return 0;
+}
+
+int arena_init(void)
+{
+	struct arena *map;
+	void *wiped;
+	int error;
+
+	block_learn();
+	error = wiped_map(sizeof *map, &wiped);
+	if (error)
+		return error;
+	map = wiped;
 	has_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
 	prctl(PR_GET_NAME, process_comm);
 	map->pid = getpid();
@@ -342,6 +380,19 @@ ON_HIT_PATH struct lanes *arena_lanes_new(void)
 	return NULL;
 }
 
+ON_HIT_PATH struct rows *arena_rows_new(void)
+{
+	uint32_t used = rows_arena ? __atomic_load_n(&rows_arena->used, __ATOMIC_RELAXED)
+				   : ROWS_MAX;
+
+	while (used < ROWS_MAX) {
+		if (__atomic_compare_exchange_n(&rows_arena->used, &used, used + 1, 0,
+						__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return &rows_arena->all[used];
+	}
+	return NULL;
+}
+
 void arena_ending_take(struct writer *writer)
 {
 	while (__atomic_exchange_n(&writer->ending, 1, __ATOMIC_ACQUIRE))
@@ -358,16 +409,9 @@ static void end_writer(struct writer *writer)
 {
 	void (*ends)(struct writer *) = __atomic_load_n(&writer_ends, __ATOMIC_ACQUIRE);
 
-	for (unsigned int session = 0; session < SESSIONS_MAX; session++) {
-		lane_end(&writer->lanes.of[session], session);
-		/*
-		 * the lanes of deeper levels stay with the writer, for the thread that has it next
-		 */
-		for (int i = 0; i < DEPTH_MAX - 1; i++) {
-			if (writer->deeper[i])
-				lane_end(&writer->deeper[i]->of[session], session);
-		}
-	}
+	/* lanes of deeper levels and rows stay with the writer, for the thread that has it next */
+	for (unsigned int session = 0; session < SESSIONS_MAX; session++)
+		writer_lanes_each(writer, session, lane_end);
 	for (int i = 0; i < COUNTERS_MAX; i++) {
 		if (writer->hits[i])
 			__atomic_fetch_add(&ended_hits[i], writer->hits[i], __ATOMIC_RELAXED);

@@ -56,6 +56,13 @@ struct writer *arena_writer_new(void);
 /* Lanes for a deeper level; NULL if none are free. Any thread and signal context. */
 struct lanes *arena_lanes_new(void);
 
+/* Make room for rows. 0 or -ENOMEM. Control side, before any plan has sums; any number of times. */
+int arena_rows_prepare(void);
+int arena_rows_any(void);
+
+/* The rows of one depth; NULL if none are free. Any thread and signal context. */
+struct rows *arena_rows_new(void);
+
 /*
  * End all streams of the writer of a thread that was seen dead, and free it, if the writer is still
  * its own: `births` as it was read before looking. Control thread.

@@ -246,13 +246,8 @@ static void end_lanes(struct writer *writer, void *data)
 	if (ending->spare_inside && is_inside(writer))
 		return;
 	arena_ending_take(writer);
-	if (writer->state == WRITER_LIVE) {
-		lane_end(&writer->lanes.of[session], session);
-		for (int i = 0; i < DEPTH_MAX - 1; i++) {
-			if (writer->deeper[i])
-				lane_end(&writer->deeper[i]->of[session], session);
-		}
-	}
+	if (writer->state == WRITER_LIVE)
+		writer_lanes_each(writer, session, lane_end);
 	arena_ending_drop(writer);
 }
 
@@ -272,30 +267,99 @@ int store_quiet(unsigned int lane, unsigned int timeout_ms)
 	return error;
 }
 
-struct search {
-	unsigned int session;
-	int found;
+/* ---- rows ---- */
+
+/* A pass over the rows of all threads. */
+struct rows_pass {
+	void (*visit)(struct rows *rows, unsigned int session);
+	int spare_inside; /* some thread did not leave its hit in time */
 };
+
+/* Pages that turns may still take: with fewer left, threads keep what they have. */
+static uint32_t rows_budgets[SESSIONS_MAX];
+
+static void rows_budget(void)
+{
+	for (unsigned int session = 0; session < SESSIONS_MAX; session++) {
+		const struct store *store = &stores[session];
+		uint32_t free_pages = 0;
+
+		for (uint32_t i = 0; store->head && i < store->page_count; i++)
+			free_pages += !__atomic_load_n(&store->taken[i], __ATOMIC_RELAXED);
+		rows_budgets[session] = free_pages / 2;
+	}
+}
+
+static void rows_turn(struct rows *rows, unsigned int session)
+{
+	uint32_t turn = rows->turn;
+
+	/* unless the last turn's page is still to be closed */
+	if (!rows_budgets[session] || !rows->of[turn].lane.page || rows->of[!turn].lane.page)
+		return;
+	rows_budgets[session]--;
+	__atomic_store_n(&rows->turn, !turn, __ATOMIC_RELAXED);
+}
+
+static void rows_close(struct rows *rows, unsigned int session)
+{
+	lane_close(&rows->of[!rows->turn].lane, session);
+}
+
+static void rows_each(struct writer *writer, void *data)
+{
+	const struct rows_pass *pass = data;
+
+	/* one that is outside now began no hit before the turn */
+	if (pass->spare_inside && is_inside(writer))
+		return;
+	arena_ending_take(writer);
+	for (int depth = 0; writer->state == WRITER_LIVE && depth < DEPTH_MAX; depth++) {
+		for (unsigned int session = 0; session < SESSIONS_MAX; session++) {
+			if (writer->rows[depth][session])
+				pass->visit(writer->rows[depth][session], session);
+		}
+	}
+	arena_ending_drop(writer);
+}
+
+void store_rows_turn(unsigned int timeout_ms)
+{
+	struct rows_pass pass = { .visit = rows_turn };
+
+	if (!arena_rows_any())
+		return;
+	rows_budget();
+	arena_each(rows_each, &pass);
+	/* a hit in flight may use the page that it found; later ones use the other */
+	pass.visit = rows_close;
+	pass.spare_inside = store_quiesce(timeout_ms, 0) != 0;
+	arena_each(rows_each, &pass);
+}
+
+static int lanes_left;
+
+static void lane_is_left(struct lane *lane, unsigned int session)
+{
+	(void)session;
+	lanes_left |= lane->slot != 0;
+}
 
 static void any_lane_left(struct writer *writer, void *data)
 {
-	struct search *search = data;
-
-	search->found |= writer->lanes.of[search->session].slot != 0;
-	for (int i = 0; i < DEPTH_MAX - 1; i++)
-		search->found |= writer->deeper[i] && writer->deeper[i]->of[search->session].slot;
+	writer_lanes_each(writer, *(const unsigned int *)data, lane_is_left);
 }
 
 int store_close(unsigned int lane)
 {
 	struct store *store = &stores[lane];
 	struct wm_store *head = store->head;
-	struct search left = { .session = lane };
 
 	if (!head)
 		return 0;
-	arena_each(any_lane_left, &left);
-	if (left.found)
+	lanes_left = 0;
+	arena_each(any_lane_left, &lane);
+	if (lanes_left)
 		return -EBUSY;
 	lane_unshare(store);
 	__atomic_store_n(&store->head, NULL, __ATOMIC_RELEASE);

@@ -55,6 +55,13 @@ int store_close(unsigned int lane);
 int store_quiesce(unsigned int timeout_ms, int self_ok);
 
 /*
+ * Close the pages that threads have rows in (abi/sum.h), so that the tool reads them; the threads
+ * continue in other pages, as long as half of the store's are free. The page of a thread that does
+ * not leave its hit in time is closed by a later call. Control thread.
+ */
+void store_rows_turn(unsigned int timeout_ms);
+
+/*
  * Whether the calling thread is in a hit: in a probe's handler, or in a signal handler above one.
  */
 int store_self_is_inside(void);

@@ -247,6 +247,7 @@ static void page_open(struct store *store, struct lane *lane, uint32_t number, u
 	page->seq = slot->next_seq++;
 	page->discarded = __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
 	page->before = __atomic_load_n(&slot->written, __ATOMIC_RELAXED);
+	page->use = lane->use;
 	page->monotonic_ns = now.monotonic_ns;
 	page->monotonic_raw_ns = now.monotonic_raw_ns;
 	page->realtime_ns = now.realtime_ns;
@@ -390,23 +391,25 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 		return -1;
 	if (!__atomic_load_n(&store->head, __ATOMIC_ACQUIRE))
 		return -1;
-	if (lane->page)
+	if (lane->page && lane->use != PAGE_ROWS)
 		page_close(store, lane);
 	if (!lane->slot && slot_claim(store, lane, writer, depth))
 		return -1;
-	/*
-	 * packets of a stream never overlap in time, whatever the core that the thread came from
-	 * said
-	 */
-	if (ticks < lane->end_ticks)
-		ticks = lane->end_ticks;
-
 	if (pool_may_have(store))
 		number = pool_take(store);
 	if (number < 0 && store->policy == STORE_BLOCK)
 		number = wait_for_page(store, writer, depth, sp);
 	if (number < 0)
 		return -1;
+	/* rows are kept as long as there is no other page: later hits add to them */
+	if (lane->page)
+		page_close(store, lane);
+	/*
+	 * packets of a stream never overlap in time, whatever the core that the thread came from
+	 * said
+	 */
+	if (ticks < lane->end_ticks)
+		ticks = lane->end_ticks;
 	page_open(store, lane, (uint32_t)number, ticks);
 	return 0;
 }
@@ -433,6 +436,12 @@ void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session
 	if (head && !arena_lacks(&stores[session]))
 		__atomic_fetch_add(&head->crowded_out, 1, __ATOMIC_RELAXED);
 	lane_discard(writer, lane, session, depth);
+}
+
+void lane_close(struct lane *lane, unsigned int session)
+{
+	if (lane->page && __atomic_load_n(&stores[session].head, __ATOMIC_ACQUIRE))
+		page_close(&stores[session], lane);
 }
 
 void lane_end(struct lane *lane, unsigned int session)

@@ -149,6 +149,31 @@ struct lane *writer_lane(struct writer *writer, unsigned int session, int depth)
 	return *deeper ? &(*deeper)->of[session] : NULL;
 }
 
+struct rows *writer_rows(struct writer *writer, unsigned int session, int depth)
+{
+	struct rows **rows = &writer->rows[depth][session];
+
+	if (!*rows)
+		*rows = arena_rows_new();
+	return *rows;
+}
+
+void writer_lanes_each(struct writer *writer, unsigned int session,
+		       void (*visit)(struct lane *lane, unsigned int session))
+{
+	visit(&writer->lanes.of[session], session);
+	for (int i = 0; i < DEPTH_MAX - 1; i++) {
+		if (writer->deeper[i])
+			visit(&writer->deeper[i]->of[session], session);
+	}
+	for (int depth = 0; depth < DEPTH_MAX; depth++) {
+		struct rows *rows = writer->rows[depth][session];
+
+		for (int turn = 0; rows && turn < 2; turn++)
+			visit(&rows->of[turn].lane, session);
+	}
+}
+
 struct writer *writer_stranger_enter(uintptr_t sp)
 {
 	for (struct writer *at = writer_strangers; at < writer_strangers + STRANGERS_MAX; at++) {

@@ -54,13 +54,31 @@ struct lane {		      /* one cache line */
 	struct wm_page *page; /* NULL: none */
 	uint32_t limit; /* an event that could pass this offset needs another page; 0: no page */
 	uint32_t slot;	/* number + 1; 0: none */
-	uint32_t reserved0;
+	uint32_t use;	/* of its pages: PAGE_ROWS, or 0 */
 	uint64_t end_ticks; /* of the page before */
 	uint64_t reserved[2];
 };
 
 struct lanes {
 	struct lane of[SESSIONS_MAX];
+};
+
+/*
+ * The page with a thread's rows (abi/sum.h), for one session at one depth, and where each row is.
+ * of[turn] is in use. To have that page closed, the control thread changes `turn` and waits for
+ * the hits in flight (store_rows_turn()).
+ */
+#define ROWS_WAYS 4
+#define ROWS_INDEX_BITS 9
+#define ROWS_INDEX (1u << ROWS_INDEX_BITS)
+struct rows {
+	uint32_t turn;
+	struct rows_page {
+		struct lane lane __attribute__((aligned(64)));
+		/* in the page, by a hash over all values; 0: none */
+		uint16_t index[ROWS_INDEX];
+		uint32_t is_indexed; /* 0: it is of another page, or of none */
+	} of[2];
 };
 
 /* What libc gave a thread as its stack; or pages that a thread was seen to run on elsewhere. */
@@ -122,6 +140,7 @@ struct writer {
 	/* inside/marker/cost_counters.h; of the thread with the same births */
 	struct cost_counters *counters;
 	uint32_t counters_asked, counters_answered;
+	struct rows *rows[DEPTH_MAX][SESSIONS_MAX]; /* when they were needed */
 } __attribute__((aligned(64)));
 
 /*
@@ -169,6 +188,13 @@ int writer_nest(struct writer *writer, uintptr_t sp);
 
 /* The lane of a session at a depth; NULL if there is no memory for deeper lanes. */
 struct lane *writer_lane(struct writer *writer, unsigned int session, int depth);
+
+/* Its rows; NULL if there is no memory for them. */
+struct rows *writer_rows(struct writer *writer, unsigned int session, int depth);
+
+/* Call visit() for each lane of a session that the writer has. Control side, or at its end. */
+void writer_lanes_each(struct writer *writer, unsigned int session,
+		       void (*visit)(struct lane *lane, unsigned int session));
 
 /* In event_store.c, for all of the agent's store. */
 struct store {
@@ -235,6 +261,9 @@ void lane_discard(struct writer *writer, struct lane *lane, unsigned int session
 
 /* The same for one that found no page. */
 void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session, int depth);
+
+/* Close a lane's page. */
+void lane_close(struct lane *lane, unsigned int session);
 
 /* Close a lane's page and end its stream. */
 void lane_end(struct lane *lane, unsigned int session);

@@ -257,11 +257,14 @@ static int by_name(const void *left, const void *right)
 	return order ? order : a->side - b->side;
 }
 
-/* The recorder's own, which come with others, are not; nor is an end, which has a begin. */
+/*
+ * The recorder's own, which come with others, are not; nor is an end, which has a begin; nor rows
+ * of sums.
+ */
 static int is_compared(const struct summary_event *event)
 {
-	return event->count && event->kind != 'e' && strncmp(event->name, "task:", 5) != 0 &&
-	       strncmp(event->name, "count:", 6) != 0;
+	return event->count && event->kind != 'e' && event->kind != 's' &&
+	       strncmp(event->name, "task:", 5) != 0 && strncmp(event->name, "count:", 6) != 0;
 }
 
 static size_t entries_fill(struct entry *entries, const struct summary *summary, int side,

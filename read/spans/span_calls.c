@@ -282,14 +282,6 @@ void span_calls_add(struct span_calls *calls, const struct span_half *begin,
 						     .end = end->place });
 }
 
-/* By its name, or the part behind the subsystem. */
-static int name_fits(const char *glob, const char *name)
-{
-	const char *colon = strchr(name, ':');
-
-	return name_match(glob, name) || (colon && name_match(glob, colon + 1));
-}
-
 int span_calls_open(struct span_calls *calls, const struct trace_reader *reader,
 		    const struct summary *summary)
 {
@@ -306,9 +298,9 @@ int span_calls_open(struct span_calls *calls, const struct trace_reader *reader,
 	for (uint32_t i = 0; i < summary->span_count; i++) {
 		const char *name = summary->spans[i].name;
 
-		if (!wish->name || name_fits(wish->name, name))
+		if (!wish->name || name_match_marker(wish->name, name))
 			calls->flags[i] |= FLAG_WANTED;
-		if (wish->edges && name_fits(wish->edges, name))
+		if (wish->edges && name_match_marker(wish->edges, name))
 			calls->flags[i] |= FLAG_EDGE;
 	}
 	return 0;

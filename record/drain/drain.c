@@ -88,6 +88,7 @@ struct drain {
 	uint64_t shared_due_ns;	      /* when drain_is_shared() looks again */
 	uint64_t shared_since_ns;     /* when it looked first */
 	int is_shared;		      /* its last result */
+	int is_last;		      /* drain_expect_end() */
 	int is_unshared;	      /* drain_unshare() was called */
 	int any_left;		      /* streams of children that have died */
 	uint64_t overwritten;	      /* the part of the store's count that streams count as lost */
@@ -425,14 +426,17 @@ static void found_add(struct drain *drain, uint32_t number)
 
 static int page_wanted(const struct drain *drain, uint32_t number)
 {
+	const struct wm_page *page = &drain->map.pages[number];
 	/* pairs with the writer's release stores of FULL and of OPEN */
-	uint32_t state = __atomic_load_n(&drain->map.pages[number].state, __ATOMIC_ACQUIRE);
+	uint32_t state = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);
+	uint32_t slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED);
 
-	return state == PAGE_FULL ||
-	       (state == PAGE_OPEN &&
-		(drain->reach != DRAIN_READY ||
-		 is_left(drain,
-			 __atomic_load_n(&drain->map.pages[number].slot, __ATOMIC_RELAXED))));
+	if (state != PAGE_OPEN || is_left(drain, slot))
+		return state == PAGE_FULL || state == PAGE_OPEN;
+	/* rows change as long as someone writes: no part of them is taken */
+	if (__atomic_load_n(&page->use, __ATOMIC_RELAXED) == PAGE_ROWS)
+		return drain->reach == DRAIN_ALL && (drain->is_last || !is_childs(drain, slot));
+	return drain->reach != DRAIN_READY;
 }
 
 /* Order by thread, then by stream, then by sequence number. */
@@ -447,6 +451,11 @@ static int found_order(const void *a, const void *b)
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
 	return x->page < y->page ? -1 : x->page > y->page;
+}
+
+void drain_expect_end(struct drain *drain)
+{
+	drain->is_last = 1;
 }
 
 int drain_scan(struct drain *drain, enum drain_reach reach)

@@ -71,6 +71,9 @@ void drain_free(struct drain *drain); /* NULL is allowed */
 /* Find the pages that can be taken. Returns how many. */
 int drain_scan(struct drain *drain, enum drain_reach reach);
 
+/* Whatever is left goes with the next pass. Before the last one. */
+void drain_expect_end(struct drain *drain);
+
 /* Hand on the pages of the last scan. Returns the number of packets, or the sink's first error. */
 int drain_take(struct drain *drain, const struct drain_sink *sink);
 

@@ -95,6 +95,7 @@ int drain_session_finish(struct wm_session *session, struct process *process)
 	life_end(session, process);
 	if (process->drain) {
 		unrecorded_add_unreached(session, process);
+		drain_expect_end(process->drain);
 		err = session_drain(session, process, DRAIN_ALL);
 		probe_ended(session, process);
 		more = drain_finish(process->drain, &sink);

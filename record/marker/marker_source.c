@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Markers as a source: the agent arms what globs match, and each module that comes. */
+#include "abi/page.h"
+#include "abi/sum.h"
 #include "base/fieldname.h"
+#include "base/level.h"
 #include "base/predicate.h"
 #include "base/similar_names.h"
 #include "record/probe/probes.h"
@@ -74,7 +77,7 @@ static int send_costs(struct wm_session *session, struct process *process)
 	return err;
 }
 
-/* Before the markers are armed: each spec's glob with its predicates, also one without. */
+/* Before the markers are armed: each spec's glob with its predicates and sums, also one without. */
 static int send_predicates(struct wm_session *session, struct process *process)
 {
 	int err = 0;
@@ -83,16 +86,20 @@ static int send_predicates(struct wm_session *session, struct process *process)
 		return 0;
 	for (size_t i = 0; i < session->specs->count && !err; i++) {
 		const struct spec *spec = &session->specs->all[i];
-		struct control_predicates head = { .count = spec->predicate_count };
+		struct control_predicates head = { .count = spec->predicate_count,
+						   .is_summed = spec->sums.is_wanted != 0,
+						   .sums = (uint16_t)spec->sums.count };
 		struct iovec parts[] = {
 			{ &head, sizeof(head) },
 			{ (void *)spec->predicates,
 			  spec->predicate_count * sizeof(spec->predicates[0]) },
+			{ (void *)spec->sums.fields,
+			  spec->sums.count * sizeof(spec->sums.fields[0]) },
 			{ spec->glob, spec->glob ? strlen(spec->glob) + 1 : 0 },
 		};
 
 		if (spec->glob)
-			err = process_request(process, CONTROL_PREDICATES, parts, 3);
+			err = process_request(process, CONTROL_PREDICATES, parts, 4);
 	}
 	return err;
 }
@@ -264,7 +271,8 @@ static int change_one(struct wm_session *session, struct process *process,
 static int check_fixed(struct wm_session *session, const struct spec *specs, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (specs[i].costs || specs[i].callers || specs[i].predicate_count)
+		if (specs[i].costs || specs[i].callers || specs[i].predicate_count ||
+		    specs[i].sums.is_wanted)
 			return session_fail(session, -WM_E_SPEC_FIXED, "%s", specs[i].text);
 	return 0;
 }
@@ -300,15 +308,24 @@ static void site_place(const char *text, char *place, size_t bytes)
 		file = file ? file + 1 : NULL;
 	}
 	line = file ? strchr(file, '\n') : NULL;
-	end = line ? strchr(line + 1, '\n') : NULL;
-	if (end)
+	end = line ? line + 1 + strcspn(line + 1, " \n") : NULL; /* a level may be behind */
+	if (end && *end)
 		snprintf(place, bytes, "%.*s:%.*s", (int)(line - file), file, (int)(end - line - 1),
 			 line + 1);
 }
 
+/* The names of fields in a spec's predicates, then in its sums. NULL ends. */
+static const char *wanted_field(const struct spec *spec, unsigned int number)
+{
+	if (number < spec->predicate_count)
+		return spec->predicates[number].name;
+	number -= spec->predicate_count;
+	return number < spec->sums.count ? spec->sums.fields[number].name : NULL;
+}
+
 /*
- * Words about a marker without the field that a predicate names: ": rowz; did you mean rows?"; or
- * about one whose field can't be compared so.
+ * Words about a marker without the field that a predicate or sum names: ": rowz; did you mean
+ * rows?"; or about one whose field can't be compared or added up so.
  */
 static void predicate_words(const struct spec_list *specs, const char *name, const char *text,
 			    char *words, size_t room)
@@ -323,19 +340,23 @@ static void predicate_words(const struct spec_list *specs, const char *name, con
 		fieldname_list(fields + 1, count, names);
 	for (int i = 0; i < count; i++)
 		near[i] = names[i];
-	snprintf(words, room, ": a field can't be compared so");
 	for (size_t i = 0; i < specs->count; i++) {
 		const struct spec *spec = &specs->all[i];
+		const char *field;
 
-		for (unsigned int k = 0; spec_matches(spec, name) && k < spec->predicate_count;
-		     k++) {
-			const char *field = spec->predicates[k].name;
+		if (!spec_matches(spec, name))
+			continue;
+		snprintf(words, room, ": a field can't be %s",
+			 spec->sums.is_wanted ? "added up" : "compared so");
+		for (unsigned int k = 0; (field = wanted_field(spec, k)) != NULL; k++) {
 			uint8_t type;
 			int at = 0;
 
 			while (at < count && strcmp(names[at], field) != 0)
 				at++;
-			if (at < count || predicate_context(field, &type))
+			if (at < count || predicate_context(field, &type) ||
+			    !strcmp(field, LEVEL_WORD) || !strcmp(field, SUM_CALLER) ||
+			    !strcmp(field, FIELD_CALLCHAIN))
 				continue;
 			snprintf(words, room, ": it has no field %s%s", field,
 				 similar_words(field, near, (size_t)count, meant, sizeof(meant)));
@@ -372,6 +393,9 @@ static int refused_take(struct wm_session *session, struct process *process,
 	if (head.error == -E2BIG)
 		snprintf(words, sizeof(words),
 			 ": its fields, counts and callchain are more than 16");
+	else if (head.error == -EEXIST)
+		snprintf(words, sizeof(words),
+			 ": another spec takes it too, and one has sums in place of events");
 	else if (head.error == -WM_E_NO_PARAMETER || head.error == -WM_E_FIELD_TYPE)
 		predicate_words(session->specs, name, text, words, sizeof(words));
 	snprintf(detail, sizeof(detail), "%s%s%s%s", place, other[0] ? " and " : "", other, words);

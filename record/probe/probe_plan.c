@@ -143,7 +143,9 @@ static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *
 	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
 }
 
-/* Put a place's predicates behind a record of so many bytes. Returns how many more it has. */
+/*
+ * Put a place's predicates and sums behind a record of so many bytes. Returns how many more it has.
+ */
 static size_t predicates_append(const struct code_place *place, unsigned char *record, size_t bytes)
 {
 	size_t more = place->predicate_count * sizeof(struct predicate);
@@ -151,6 +153,12 @@ static size_t predicates_append(const struct code_place *place, unsigned char *r
 
 	code_predicates_write(place, (struct predicate *)(void *)(record + bytes));
 	detour->predicates = (uint8_t)place->predicate_count;
+	if (place->sums) {
+		code_sums_write(place, (struct sum_field *)(void *)(record + bytes + more));
+		detour->sums = (uint8_t)place->sums->count;
+		detour->flags |= DETOUR_SUMS;
+		more += place->sums->count * sizeof(struct sum_field);
+	}
 	detour->bytes += (uint32_t)more;
 	return more;
 }
@@ -176,7 +184,9 @@ static int asked_record(struct asked *asked, const struct code_place *place,
 		return err;
 	bytes = trampoline_write(trampoline, 0, text, place->wants_return ? return_text : NULL,
 				 record, sizeof(record));
-	if (bytes + place->predicate_count * sizeof(struct predicate) > sizeof(record))
+	if (bytes + PREDICATES_MAX * sizeof(struct predicate) +
+		    SUM_FIELDS_MAX * sizeof(struct sum_field) >
+	    sizeof(record))
 		return -WM_E_SPEC;
 	bytes += predicates_append(place, record, bytes);
 	copy = realloc(asked->detour, asked->detour_bytes + bytes);
@@ -255,15 +265,29 @@ static int is_same_field(const struct code_field *field, const struct code_field
 	return field->type == other->type && !strcmp(field->name, other->name);
 }
 
-/* Whether the predicates of one event take all hits that those of the other do. */
+static int has_same_predicates(const struct code_place *there, const struct code_place *place)
+{
+	return there->predicate_count == place->predicate_count &&
+	       !memcmp(there->predicates, place->predicates,
+		       place->predicate_count * sizeof(struct predicate));
+}
+
+/* Whether the rows of both would be added up as one. */
+static int has_same_sums(const struct code_place *there, const struct code_place *place)
+{
+	return there->sums && place->sums && there->sums->count == place->sums->count &&
+	       !memcmp(there->sums->fields, place->sums->fields,
+		       place->sums->count * sizeof(struct sum_field));
+}
+
+/* Whether one event or its sums have all hits that the other has, and of sums no others. */
 static int has_all_hits(const struct code_place *there, const struct code_place *place)
 {
 	if (there->is_once != place->is_once)
 		return 0;
-	return !there->predicate_count ||
-	       (there->predicate_count == place->predicate_count &&
-		!memcmp(there->predicates, place->predicates,
-			place->predicate_count * sizeof(struct predicate)));
+	if (there->sums || place->sums)
+		return has_same_sums(there, place) && has_same_predicates(there, place);
+	return !there->predicate_count || has_same_predicates(there, place);
 }
 
 /* Whether an existing event records all that this one would. */
@@ -303,6 +327,19 @@ static size_t covering(const struct making *making, const struct code_place *pla
 		    is_covered(making, &making->asked.all[number], place))
 			first = number;
 	return first;
+}
+
+/* Whether an earlier spec makes the same sums of other hits there: a trace has these as one. */
+static int is_rival(const struct making *making, const struct code_place *place)
+{
+	uint32_t hash = slots_hash(place->address), number;
+
+	for (uint64_t at = hash; slots_next(&making->slots, hash, &at, &number);)
+		if (number < making->earlier &&
+		    asked_head(&making->asked.all[number])->address == place->address &&
+		    has_same_sums(asked_head(&making->asked.all[number]), place))
+			return 1;
+	return 0;
 }
 
 /* If an earlier spec's event serves this place too, note that and return 1; else 0; or -ENOMEM. */
@@ -410,6 +447,10 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	failed = err ? 0 : settle_taken(making, &wanted);
 	if (failed)
 		return failed < 0 ? failed : 0;
+	if (!err && making->slots.count && is_rival(making, &wanted)) {
+		err = -WM_E_SPEC_TWICE;
+		detail = "another spec adds up the same there, under other conditions";
+	}
 	if (!err)
 		err = sweep_once(making);
 	if (err == -ENOMEM || err == -ECANCELED)

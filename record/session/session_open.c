@@ -267,6 +267,10 @@ int session_spec_add(struct wm_session *session, const char *spec)
 
 		err = use_spec(&session->specs->all[session->specs->count - 1],
 			       (struct detail){ why, sizeof(why) });
+		if (!err && session->options.policy == WM_POLICY_CYCLIC &&
+		    spec_sums(session->specs))
+			err = detail_set((struct detail){ why, sizeof(why) }, -WM_E_SPEC,
+					 "the policy cyclic would overwrite sums");
 		if (!err)
 			return 0;
 		spec_drop(session->specs);

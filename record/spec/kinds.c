@@ -23,16 +23,26 @@
 #define IF								\
 	{ "if", SPEC_NAMES, "CONDITION", "only hits for which it is true: FIELD, one of == != < <= > >= & ~, a VALUE",	\
 	  .most = PREDICATES_MAX, .read = spec_read_predicate }
-#define CALLERS_DEFAULT 10
 #define BT(request, member)								\
 	{ "bt", SPEC_NUMBER, "N", "who called, up to N callers; the default is 10",	\
 	  IN(request, member), .flag = CALLERS_DEFAULT, .min = 1, .max = FIELD_CALLERS_MAX }
+#define SUM(word, value, text, count)							\
+	{ word, SPEC_NAMES, value, text, .divider = '+', .most = count, .read = spec_read_sum }
+#define SUMS										\
+	SUM("sum", "FIELD+FIELD", "no events, but the sums of these fields", SUM_FIELDS_MAX),		\
+	SUM("min", "FIELD+FIELD", "and their least values", SUM_FIELDS_MAX),				\
+	SUM("max", "FIELD+FIELD", "and their greatest", SUM_FIELDS_MAX),				\
+	SUM("avg", "FIELD+FIELD", "the same as sum, which has the mean too", SUM_FIELDS_MAX),		\
+	SUM("hist", "FIELD", "how often each size of value came, by four sizes to a power of two", 1),	\
+	SUM("by", "FIELD+FIELD", "sums for each value of these fields; also caller, callchain (with bt=N), tid, cpu, comm", SUM_KEYS_MAX)
+#define COUNT FLAG("count", code_request, sums.is_wanted, 1, "no events, but how often it was hit", .divider = '+')
 
 static const struct spec_option marker_options[] = {
 	BT(spec, callers),
-	{ "count", SPEC_NAMES, "NAME+NAME", "what its thread has used so far, by name",
-	  .divider = '+', .most = COST_NAMES_MAX, .read = spec_read_cost },
-	IF,
+	{ "count", SPEC_NAMES, "NAME+NAME", "what its thread has used so far, by name; alone: no events, but how often it was hit",
+	  IN(spec, sums.is_wanted), .flag = 1, .divider = '+', .most = COST_NAMES_MAX,
+	  .read = spec_read_cost },
+	IF, SUMS,
 };
 
 #define SAFE								\
@@ -41,10 +51,14 @@ static const struct spec_option marker_options[] = {
 
 static const struct spec_option function_options[] = {
 	FLAG("ret", code_request, wants_return, 1, "the return too: the call becomes a span; ret:TYPE", .read = spec_read_type),
-	ARGS, BT(code_request, callers), IF, SAFE,
+	ARGS, BT(code_request, callers), IF, COUNT, SUMS, SAFE,
 };
-static const struct spec_option usdt_options[] = { ARGS, BT(code_request, callers), IF, SAFE };
-static const struct spec_option address_options[] = { BT(code_request, callers), IF, SAFE };
+static const struct spec_option usdt_options[] = {
+	ARGS, BT(code_request, callers), IF, COUNT, SUMS, SAFE,
+};
+static const struct spec_option address_options[] = {
+	BT(code_request, callers), IF, COUNT, SUMS, SAFE,
+};
 
 static const struct spec_option trail_options[] = {
 	FLAG("auto", trail_request, origins, 1u << ORIGINS, "the best origin that works here; the default"),

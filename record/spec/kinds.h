@@ -5,8 +5,10 @@
 
 #include "abi/watch.h"
 #include "record/spec/syntax.h"
+#include "target/code/probe_place.h"
 
-#define COST_NAMES_MAX 4 /* of count=, in one spec */
+#define COST_NAMES_MAX 4   /* of count=, in one spec */
+#define CALLERS_DEFAULT 10 /* of bt */
 
 /* marker:SUBSYSTEM:EVENT; a name of count=, as abi/cost.h or perf(1) has it. */
 int spec_read_marker(const struct spec_syntax *syntax);
@@ -24,6 +26,10 @@ int spec_read_module(const struct spec_syntax *syntax, const char *name, struct 
 int spec_read_watch(const struct spec_syntax *syntax);
 /* CONDITION of if=, of a watch; of an event with fields. */
 int spec_read_predicate(const struct spec_syntax *syntax, const char *text, struct spec_span span);
+/* A field of by=, sum= and so on. Once all are read: how many callers these need. 0 or an error. */
+int spec_read_sum(const struct spec_syntax *syntax, const char *name, struct spec_span span);
+int spec_sums_finish(const struct spec_syntax *syntax, const struct code_sums *sums,
+		     uint32_t *callers);
 /*
  * Cut "FIELD RELATION VALUE" in two, in place: the text becomes FIELD. Returns the VALUE; NULL: it
  * has no relation. `is_glob`: the relation is `~`.

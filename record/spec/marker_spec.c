@@ -78,8 +78,13 @@ int spec_read_marker(const struct spec_syntax *syntax)
 	if (!name_check(colon + 1, event.bytes))
 		return spec_wrong(syntax, event, -WM_E_SPEC,
 				  "is no EVENT and no glob: marker:SUBSYSTEM:EVENT");
+	if (spec->costs && spec->sums.is_wanted)
+		return spec_wrong(syntax, (struct spec_span){ 0, strlen(syntax->text) }, -WM_E_SPEC,
+				  "has counts of each event, and sums in place of events");
 	if (spec->costs & COST_COUNTED)
 		spec->costs |= 1u << COST_UNCOUNTED;
+	if (spec_sums_finish(syntax, &spec->sums, &spec->callers))
+		return -WM_E_SPEC;
 	spec->glob = spec_part(syntax, syntax->name);
 	return spec->glob ? 0 : -ENOMEM;
 }

@@ -136,6 +136,8 @@ int spec_read_place(const struct spec_syntax *syntax)
 	request->name = text;
 	if (!text)
 		return -ENOMEM;
+	if (spec_sums_finish(syntax, &request->sums, &request->callers))
+		return -WM_E_SPEC;
 	if (!is_text(text))
 		return spec_wrong(syntax, syntax->name, -WM_E_SPEC,
 				  "has a character that can't be printed");

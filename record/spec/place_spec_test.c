@@ -193,7 +193,8 @@ Test(place_spec, wrong_part_is_named)
 	} wrong[] = {
 		{ "func:f/ret,breakpoint=always/",
 		  "\"breakpoint=always\" (column 12) is no option of func, which has ret, args, "
-		  "bt=N, if=CONDITION, safe, NAME and NAME:TYPE" },
+		  "bt=N, if=CONDITION, count, sum=FIELD+FIELD, min=FIELD+FIELD, max=FIELD+FIELD, "
+		  "avg=FIELD+FIELD, hist=FIELD, by=FIELD+FIELD, safe, NAME and NAME:TYPE" },
 		{ "func:f/1x/", "\"1x\" (column 8) is no field: NAME or NAME:TYPE" },
 		{ "func:f/ret,ret/", "\"ret\" (column 12) is there twice" },
 		{ "func:f/x,x/", "\"x\" (column 10) is there twice" },

@@ -32,7 +32,8 @@ static int is_same(const struct spec *a, const struct spec *b)
 	if (a->is_removed)
 		return 0;
 	/* the same markers by other predicates are another spec */
-	if (a->glob && b->glob && !a->predicate_count && !b->predicate_count)
+	if (a->glob && b->glob && !a->predicate_count && !b->predicate_count &&
+	    !a->sums.is_wanted && !b->sums.is_wanted)
 		return !strcmp(a->glob, b->glob);
 	return !strcmp(a->text, b->text);
 }
@@ -119,8 +120,20 @@ uint32_t spec_costs(const struct spec_list *list)
 int spec_marker_predicates(const struct spec_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (!list->all[i].kernel && list->all[i].predicate_count)
+		if (!list->all[i].kernel &&
+		    (list->all[i].predicate_count || list->all[i].sums.is_wanted))
 			return 1;
+	return 0;
+}
+
+int spec_sums(const struct spec_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct spec *spec = &list->all[i];
+
+		if (spec->sums.is_wanted || (spec->request && spec->request->sums.is_wanted))
+			return 1;
+	}
 	return 0;
 }
 

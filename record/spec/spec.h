@@ -25,6 +25,7 @@ struct spec {
 	/* of markers: all must hold (abi/predicate.h); places have theirs in the request */
 	struct predicate predicates[PREDICATES_MAX];
 	unsigned int predicate_count;
+	struct code_sums sums;	       /* likewise */
 	struct code_request *request;  /* of places in code; else NULL */
 	struct trail_request *trail;   /* of a trail; else NULL */
 	struct watch_expr *watch;      /* of a watch; else NULL */
@@ -76,8 +77,9 @@ size_t spec_count(const struct spec_list *list, size_t member);
 /* The counts that any spec asks of markers, by enum cost_kind. */
 uint32_t spec_costs(const struct spec_list *list);
 
-/* Whether any spec of markers has predicates. */
+/* Whether any spec of markers has predicates or sums; whether any spec has sums. */
 int spec_marker_predicates(const struct spec_list *list);
+int spec_sums(const struct spec_list *list);
 
 /* Whether any marker or probe asks for callers. */
 int spec_callers(const struct spec_list *list);

@@ -88,6 +88,15 @@ static char *options_put(const struct spec_kind *kind, char *text, size_t room)
 
 /* ---- options ---- */
 
+/* Whether a word may name a parameter that is called as an option which is not written so. */
+static int is_fields(const struct spec_kind *kind, const struct spec_option *option,
+		     const struct spec_word *word)
+{
+	if (!kind->field || option->divider != '+')
+		return 0;
+	return option->type == SPEC_FLAG ? word->mark != 0 : word->mark != '=';
+}
+
 /* The option of a kind that a word is; NULL: none. */
 static const struct spec_option *option_find(const struct spec_syntax *syntax,
 					     const struct spec_kind *kind,
@@ -95,10 +104,10 @@ static const struct spec_option *option_find(const struct spec_syntax *syntax,
 {
 	for (unsigned int i = 0; i < kind->option_count; i++)
 		if (is_part(syntax, word->all, kind->options[i].name))
-			return &kind->options[i];
+			return is_fields(kind, &kind->options[i], word) ? NULL : &kind->options[i];
 	for (unsigned int i = 0; i < kind->option_count; i++)
 		if (is_part(syntax, word->name, kind->options[i].name))
-			return &kind->options[i];
+			return is_fields(kind, &kind->options[i], word) ? NULL : &kind->options[i];
 	return NULL;
 }
 
@@ -128,7 +137,7 @@ static int option_unknown(const struct spec_syntax *syntax, const struct spec_wo
 	if (!*options_put(kind, all, sizeof(all)))
 		return spec_wrong(syntax, word->all, -WM_E_SPEC, "is wrong: %s%s has no options",
 				  kind->name, kind->form);
-	if (other && !*meant)
+	if (other)
 		return spec_wrong(syntax, word->all, -WM_E_SPEC,
 				  "is an option of %s, and not of %s, which has %s", other->name,
 				  kind->name, all);

@@ -101,7 +101,7 @@ Test(syntax, wrong_values_are_refused_with_what_is_allowed)
 	refused("trail", "/last/", "needs a value: last=SIZE");
 	refused("trail", "/last=1K/", "takes a size from 64K to 64G");
 	refused("trail", "/only=/", "needs a value: only=NAME");
-	refused("net:rx", "/count/", "needs a value: count=NAME+NAME");
+	refused("net:rx", "/sum/", "needs a value: sum=FIELD+FIELD");
 	refused("net:rx", "/count=cs+/", "has an empty value: count=NAME+NAME");
 	refused("func:f", "/ret=x/", "takes no value: write ret");
 	cr_expect_eq(parse("func:f/ret:strange/"), -WM_E_FIELD_TYPE);

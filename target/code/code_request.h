@@ -44,6 +44,7 @@ struct code_request {
 	/* all must hold for a hit to be recorded; what they name becomes a field, too */
 	struct predicate predicates[PREDICATES_MAX];
 	unsigned int predicate_count;
+	struct code_sums sums;
 };
 
 void code_request_release(struct code_request *request);

@@ -2,6 +2,7 @@
 #include "target/code/probe_fields.h"
 
 #include "abi/detour.h"
+#include "abi/page.h"
 #include "base/integer_type.h"
 #include "base/predicate.h"
 #include "base/quantity.h"
@@ -186,7 +187,8 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 
 	place->field_count = 0;
 	*name = 0;
-	if (request->wants_all || (values->is_told && !request->wish_count))
+	if (request->wants_all ||
+	    (values->is_told && !request->wish_count && !request->sums.is_wanted))
 		err = take_all(values, place, name);
 	for (unsigned int i = 0; !err && i < request->wish_count; i++) {
 		memcpy(name, request->wishes[i].name, sizeof(request->wishes[i].name));
@@ -201,7 +203,7 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 #define CONTEXT UINT8_MAX /* in place of a field's number: the agent knows it by its name */
 
 /* "rowz; did you mean rows?" */
-static int field_unknown(const struct predicate *predicate, const struct code_values *values,
+static int field_unknown(const char *name, const struct code_values *values,
 			 const struct code_field *returns, unsigned int return_count, char *detail)
 {
 	const char *names[CODE_VALUES_MAX + CODE_RETURNS_MAX + 1];
@@ -214,8 +216,8 @@ static int field_unknown(const struct predicate *predicate, const struct code_va
 		names[count++] = returns[i].name;
 	if (returns)
 		names[count++] = DURATION;
-	snprintf(detail, CODE_DETAIL_BYTES, "%s%s", predicate->name,
-		 similar_words(predicate->name, names, count, meant, sizeof(meant)));
+	snprintf(detail, CODE_DETAIL_BYTES, "%s%s", name,
+		 similar_words(name, names, count, meant, sizeof(meant)));
 	return -WM_E_NO_PARAMETER;
 }
 
@@ -322,20 +324,20 @@ static const struct code_field duration_field = { .name = DURATION,
 						  .from = { .bytes = 8 } };
 
 /*
- * Which of a call's results a predicate names: the number of one of the returns, or of the duration
+ * Which of a call's results a name means: the number of one of the returns, or of the duration
  * behind them; or an error.
  */
-static int result_find(const struct predicate *predicate, const struct code_values *values,
+static int result_find(const char *name, const struct code_values *values,
 		       const struct code_field *returns, unsigned int return_count, char *detail)
 {
-	int at = field_named(returns, return_count, predicate->name);
+	int at = field_named(returns, return_count, name);
 
-	if (returns && at < 0 && !strcmp(predicate->name, DURATION))
+	if (returns && at < 0 && !strcmp(name, DURATION))
 		at = (int)return_count;
 	if (at >= 0)
 		return at;
-	if (!returns || strcmp(predicate->name, "ret") != 0)
-		return field_unknown(predicate, values, returns, return_count, detail);
+	if (!returns || strcmp(name, "ret") != 0)
+		return field_unknown(name, values, returns, return_count, detail);
 	snprintf(detail, CODE_DETAIL_BYTES, "the type of its result is unknown; name it: ret:i32");
 	return -WM_E_FIELD_TYPE;
 }
@@ -359,11 +361,52 @@ static int once_check(const struct code_place *place, unsigned int return_count,
 	return -WM_E_FIELD_TYPE;
 }
 
+#define RESULTS 64 /* beyond all fields of an entry: the number of a result, for the moment */
+
+/* Find the fields of sums, as those of predicates. */
+static int sums_choose(const struct code_sums *sums, const struct code_values *values,
+		       const struct code_field *returns, unsigned int return_count,
+		       struct code_place *place, char *detail)
+{
+	place->sums = sums;
+	for (unsigned int i = 0; i < sums->count; i++) {
+		const char *name = sums->fields[i].name;
+		uint8_t type = WM_TYPE_U64;
+		int at = argument_take(values, name, place);
+
+		if (at == -WM_E_NO_PARAMETER &&
+		    (!strcmp(name, SUM_CALLER) || !strcmp(name, FIELD_CALLCHAIN) ||
+		     predicate_context(name, &type))) {
+			at = CONTEXT;
+		} else if (at == -WM_E_NO_PARAMETER) {
+			at = result_find(name, values, returns, return_count, detail);
+			if (at < 0)
+				return at;
+			place->is_once = 1;
+			if (at < (int)return_count)
+				type = returns[at].type;
+			at += RESULTS;
+		} else if (at < 0) {
+			snprintf(detail, CODE_DETAIL_BYTES, "%s", name);
+			return at;
+		} else {
+			type = place->fields[at].type;
+		}
+		if (sums->fields[i].as != SUM_BY &&
+		    (type == WM_TYPE_STR || type == WM_TYPE_F32 || type == WM_TYPE_F64)) {
+			snprintf(detail, CODE_DETAIL_BYTES, "%s can't be added up", name);
+			return -WM_E_FIELD_TYPE;
+		}
+		place->sum_fields[i] = (uint8_t)at;
+	}
+	return 0;
+}
+
 int code_predicates_choose(const struct code_request *request, const struct code_values *values,
 			   struct code_field *returns, unsigned int return_count,
 			   struct code_place *place, char *detail)
 {
-	int results[PREDICATES_MAX];
+	int results[PREDICATES_MAX] = { 0 };
 
 	place->predicates = request->predicates;
 	place->predicate_count = request->predicate_count;
@@ -380,8 +423,8 @@ int code_predicates_choose(const struct code_request *request, const struct code
 			snprintf(context.name, sizeof(context.name), "%s", predicate->name);
 			field = &context;
 		} else if (at == -WM_E_NO_PARAMETER) {
-			at = results[i] = result_find(predicate, values, returns, return_count,
-						      detail);
+			at = results[i] = result_find(predicate->name, values, returns,
+						      return_count, detail);
 			if (at < 0)
 				return at;
 			place->is_once = 1;
@@ -397,11 +440,21 @@ int code_predicates_choose(const struct code_request *request, const struct code
 		if (err)
 			return err;
 	}
+	if (request->sums.is_wanted) {
+		int err = sums_choose(&request->sums, values, returns, return_count, place, detail);
+
+		if (err)
+			return err;
+	}
 	/* only now is it known how many fields the entry has */
 	for (unsigned int i = 0; i < request->predicate_count; i++)
 		if (results[i] >= 0)
 			place->predicate_fields[i] = (uint8_t)(place->field_count +
 							       (unsigned int)results[i]);
+	for (unsigned int i = 0; place->sums && i < place->sums->count; i++)
+		if (place->sum_fields[i] >= RESULTS && place->sum_fields[i] != CONTEXT)
+			place->sum_fields[i] = (uint8_t)(place->sum_fields[i] - RESULTS +
+							 place->field_count);
 	return place->is_once ? once_check(place, return_count, detail) : 0;
 }
 
@@ -419,5 +472,14 @@ void code_predicates_write(const struct code_place *place, struct predicate *to)
 		predicate_make(&place->predicates[i],
 			       at == duration ? &duration_field : &place->fields[at], &to[i]);
 		to[i].field = (uint8_t)(at + 1);
+	}
+}
+
+void code_sums_write(const struct code_place *place, struct sum_field *to)
+{
+	for (unsigned int i = 0; i < place->sums->count; i++) {
+		to[i] = place->sums->fields[i];
+		to[i].field = place->sum_fields[i] == CONTEXT ? 0
+							      : (uint8_t)(place->sum_fields[i] + 1);
 	}
 }

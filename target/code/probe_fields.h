@@ -33,7 +33,7 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 		       struct code_place *place, char *name);
 
 /*
- * Find the fields that the request's predicates are about, among the place's; what is not there
+ * Find the fields that the request's predicates and sums are about, among the place's; what is not
  * yet becomes a field, too. `returns`: of a function, what it may return; NULL: there is no return.
  * A predicate of one of these, or of `duration`, makes the place one of a single event at the
  * return; the caller then adds the returns. 0; -WM_E_NO_PARAMETER, -WM_E_FIELD_TYPE and the errors
@@ -45,6 +45,9 @@ int code_predicates_choose(const struct code_request *request, const struct code
 
 /* Write them as a detour's record has them. `to` has room for PREDICATES_MAX. */
 void code_predicates_write(const struct code_place *place, struct predicate *to);
+
+/* The same of the place's sums, which it has; `to` has room for SUM_FIELDS_MAX. */
+void code_sums_write(const struct code_place *place, struct sum_field *to);
 
 /*
  * Give a field another type (WM_TYPE_*), as far as what it is read from can hold it. 0,

@@ -8,6 +8,7 @@
 #define TARGET_CODE_PROBE_PLACE_H
 
 #include "abi/predicate.h"
+#include "abi/sum.h"
 #include "base/enumeration.h"
 
 #include <stdint.h>
@@ -54,6 +55,13 @@ struct code_field {
 
 enum code_place_kind { PLACE_USDT, PLACE_FUNCTION, PLACE_ADDRESS };
 
+/* Sums that a spec wants in place of events. */
+struct code_sums {
+	struct sum_field fields[SUM_FIELDS_MAX];
+	unsigned int count;
+	uint32_t is_wanted; /* 0: events */
+};
+
 struct code_place {
 	enum code_place_kind kind;
 	const char *subsystem; /* provider; the module's short name */
@@ -76,6 +84,8 @@ struct code_place {
 	const struct predicate *predicates;
 	unsigned int predicate_count;
 	uint8_t predicate_fields[PREDICATES_MAX];
+	const struct code_sums *sums; /* likewise; NULL: it wants events */
+	uint8_t sum_fields[SUM_FIELDS_MAX];
 	/*
 	 * one event, at the return: the entry's fields, the return's, and `duration`
 	 */

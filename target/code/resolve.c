@@ -409,7 +409,8 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 		err = reported;
 	if (err == -WM_E_NO_PARAMETER && !reported)
 		return report_unknown(query, place, name);
-	place->wants_return = request->wants_return || place->is_once;
+	/* with sums an entry's event alone, or the one at the return */
+	place->wants_return = (request->wants_return && !place->sums) || place->is_once;
 	if (!err && place->wants_return) {
 		place->return_count = known.return_count;
 		memcpy(place->fields + place->field_count, known.returns,

@@ -352,12 +352,12 @@ Test(span, a_record_says_what_is_replaced)
 	};
 
 	cr_assert_eq(trampoline_compose(&sweep, &place, 0, &trampoline), 0);
-	cr_assert_eq(trampoline.detour.flags, DETOUR_SAFE);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_SAFE | DETOUR_ENTRY);
 	cr_assert_eq(trampoline.detour.point, place.address);
 	cr_assert_eq(trampoline.detour.address, place.address + 4);
 	cr_assert_eq(trampoline.detour.stack_bytes, 0);
 	cr_assert_eq(trampoline_compose(&sweep, &place, 2, &trampoline), 0);
-	cr_assert_eq(trampoline.detour.flags, DETOUR_SAFE | DETOUR_ELSE);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_SAFE | DETOUR_ELSE | DETOUR_ENTRY);
 	cr_assert_eq(trampoline.detour.point, place.address);
 	cr_assert_eq(trampoline.detour.address, place.address + 7);
 	cr_assert_eq(trampoline.detour.stack_bytes, 16);
@@ -374,11 +374,11 @@ Test(span, a_moved_call_is_told)
 	struct code_operand rdi = { OPERAND_REGISTER, 8, 5, OPERAND_NONE, 1, 0 };
 
 	cr_assert_eq(composed("calling_wide", rdi, 0), 0);
-	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL | DETOUR_ENTRY);
 	cr_assert_eq(composed("calling", rdi, 0), 0);
-	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL | DETOUR_ENTRY);
 	cr_assert_eq(composed("one_wide", rdi, 0), 0);
-	cr_assert_eq(trampoline.detour.flags, 0);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_ENTRY);
 }
 
 Test(span, fields_that_make_no_sense_are_refused)

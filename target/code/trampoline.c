@@ -487,6 +487,8 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 		detour->types[0][place->field_count] = WM_TYPE_ADDRESSES;
 	if (span->insn.decoded.meta.category == ZYDIS_CATEGORY_CALL)
 		detour->flags |= DETOUR_CALL;
+	if (place->is_entry)
+		detour->flags |= DETOUR_ENTRY;
 	if (place->is_safe)
 		detour->flags |= DETOUR_SAFE;
 	if (!place->wants_return)

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The log levels that markers may have (waymark/marker.h, WAYMARK_LEVEL). They are LTTng's, and so
+ * are their numbers: the smaller, the more urgent.
+ */
+#ifndef BASE_LEVEL_H
+#define BASE_LEVEL_H
+
+#include <stddef.h>
+#include <string.h>
+
+#define LEVEL_WORD "level" /* as if= has it */
+#define LEVELS 15
+#define LEVEL_NONE LEVELS /* a marker without a level */
+
+static const char *const level_names[LEVELS] = {
+	"emerg",	"alert",      "crit",		"err",		 "warning",
+	"notice",	"info",	      "debug_system",	"debug_program", "debug_process",
+	"debug_module", "debug_unit", "debug_function", "debug_line",	 "debug",
+};
+
+/* The number of a name of that length; LEVEL_NONE for what is none. */
+static inline unsigned int level_read(const char *name, size_t bytes)
+{
+	for (unsigned int i = 0; i < LEVELS; i++)
+		if (strlen(level_names[i]) == bytes && !memcmp(level_names[i], name, bytes))
+			return i;
+	return LEVEL_NONE;
+}
+
+/* The level of a site's text (abi/site.h): its fifth line, behind the number. */
+static inline unsigned int level_of_text(const char *text)
+{
+	const char *end, *space;
+
+	for (int i = 0; i < 4; i++) {
+		text = strchr(text, '\n');
+		if (!text++)
+			return LEVEL_NONE;
+	}
+	end = strchr(text, '\n');
+	if (!end)
+		return LEVEL_NONE;
+	space = memchr(text, ' ', (size_t)(end - text));
+	return space ? level_read(space + 1, (size_t)(end - space - 1)) : LEVEL_NONE;
+}
+
+#endif
