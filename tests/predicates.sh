@@ -113,6 +113,32 @@ for line in sys.stdin:
 	expect "${test%%|*}" "$(wc -l <got) $(grep -cvx "${test#*|}" got)" "4 0"
 done
 
+# ---- levels: a marker of another level is not armed ----
+
+recorded full plain 'log:*'
+for test in 'level<=info|f.said == 1 or name.startswith("log:long_one") or name == "log:failed" or f.level is not None and f.level <= 6' \
+	'level==debug_line|name.startswith("log:scope")' 'level<err|f.level is not None and f.level < 3' \
+	'level<=debug,if=number>=5|name in ("log:failed", "log:long_one:begin", "log:scope:begin") and f.number >= 5' \
+	'level==debug|f.said == 0'; do
+	glob='log:*'
+	case $test in *number*) glob='log:[fls]*' ;; esac
+	recorded some plain "$glob/if=${test%%|*}/"
+	same "${test%%|*}" "${test#*|}"
+done
+recorded some plain 'log:*/if=level==err/' 'log:opened/if=level>info/'
+same "levels of two specs" 'name == "log:failed" or f.said == 0 or f.level == 3'
+rm -rf some
+start_ready "$waymark" record -o some -e 'log:opened/if=level<=info/' -e 'log:failed' -- ./filtered wait
+child_of "$pid" filtered
+# has_armed NAME SITES ARMED: so many places of the marker are
+has_armed() { "$waymark" list -p "$child" | grep -qE "^$1 +[a-z]+ +$2 +$3 "; }
+await has_armed log:failed 1 1 || fail "levels: not armed: $("$waymark" list -p "$child")"
+has_armed log:opened 2 1 && has_armed log:plain 1 - || fail "levels: armed: $("$waymark" list -p "$child")"
+echo >&7
+await has_ended "$pid"
+run 1 -o none -e 'log:*/if=level<=inf/' -- ./filtered
+grep -q 'names no level: these are emerg,' words || fail "no level: $(cat words)"
+
 # ---- two recordings of one process: each has its own condition ----
 
 start_ready "$waymark" record -o first -e 'shop:order/if=rows==0/' -- ./filtered wait

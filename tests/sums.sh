@@ -76,6 +76,18 @@ for way in plain fork kill; do
 	recorded some "$way" 'shop:order/sum=rows,min=rows,max=rows,by=thread/'
 	same "order, $way" 'f.thread' rows
 done
+recorded some plain 'log:long_one/count/' 'log:scope/count/' 'log:count/by=count+number,sum=count,hist=number/'
+expect "each end of a span" "$(python3 -c 'import json, sys
+counts = {}
+for line in open("some.events"):
+	e = json.loads(line)
+	if "fields" in e: counts[e["name"]] = counts.get(e["name"], 0) + e["fields"].get("count_2", e["fields"]["count"])
+print(sorted(counts.items()))')" \
+	"[('log:count:sum', 10), ('log:long_one:begin:sum', 10), ('log:long_one:end:sum', 10), ('log:scope:begin:sum', 10), ('log:scope:end:sum', 10)]"
+expect "a field that is called count" "$("$waymark" report --sums --event log:count --json some | python3 -c '
+import json, sys
+print(sorted((row["by"], row["count"], row["sum"], row["p50"]) for row in json.load(sys.stdin)["sum"] if row["field"] == "count"))')" \
+	"[('0, 0', 1, 0, None), ('1, 1', 1, 1, None), ('10, 2', 1, 10, None), ('100, 3', 1, 100, None), ('1000, 4', 1, 1000, None), ('10000, 5', 1, 10000, None), ('100000, 6', 1, 100000, None), ('1000000, 7', 1, 1000000, None), ('10000000, 8', 1, 10000000, None), ('100000000, 9', 1, 100000000, None)]"
 recorded full late 'shop:late'
 recorded some late 'shop:l*/sum=round,min=round,max=round,by=thread/'
 same "late library" 'f.thread' round

@@ -8,6 +8,7 @@
  *	WAYMARK_BEGIN(db, query, sql); ... WAYMARK_END(db, query, rows);
  *	WAYMARK_SCOPE(db, commit, id);                ends where the block ends
  *	WAYMARK_SDT(db, busy, retries);               perf, gdb, bpftrace see it too
+ *	WAYMARK_LEVEL(info, db, open, path);          with a log level, to record by
  *
  * This header links nothing and starts nothing. A marker is named SUBSYSTEM:EVENT; both are plain
  * identifiers, taken as written even where a macro has the same name. Each takes up to 16 fields:
@@ -73,6 +74,10 @@
 		0;                                                                                 \
 	})
 #define WAYMARK_SDT(subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
+#define WAYMARK_LEVEL(level, subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
+#define WAYMARK_BEGIN_LEVEL(level, subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
+#define WAYMARK_END_LEVEL(level, subsys, event, ...) WM__CHECK(_, ##__VA_ARGS__)
+#define WAYMARK_SCOPE_LEVEL(level, subsys, event, ...) WAYMARK_SCOPE(subsys, event, ##__VA_ARGS__)
 
 #else
 
@@ -102,6 +107,35 @@
  */
 #define WAYMARK_SCOPE(subsys, event, ...)                                                          \
 	WM__SCOPE("", #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+
+/*
+ * The same with a log level, one of LTTng's words: from emerg, the most urgent, to debug, as listed
+ * below. A tool records by it: if=level<=info. Both ends of a span take the same.
+ */
+#define WAYMARK_LEVEL(level, subsys, event, ...)                                                   \
+	WM__MARK("m", WM__LEVEL_##level, #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+#define WAYMARK_BEGIN_LEVEL(level, subsys, event, ...)                                             \
+	WM__MARK("b", WM__LEVEL_##level, #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+#define WAYMARK_END_LEVEL(level, subsys, event, ...)                                               \
+	WM__MARK("e", WM__LEVEL_##level, #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+#define WAYMARK_SCOPE_LEVEL(level, subsys, event, ...)                                             \
+	WM__SCOPE(WM__LEVEL_##level, #subsys, #event, "" #__VA_ARGS__, ##__VA_ARGS__)
+
+#define WM__LEVEL_emerg " emerg"
+#define WM__LEVEL_alert " alert"
+#define WM__LEVEL_crit " crit"
+#define WM__LEVEL_err " err"
+#define WM__LEVEL_warning " warning"
+#define WM__LEVEL_notice " notice"
+#define WM__LEVEL_info " info"
+#define WM__LEVEL_debug_system " debug_system"
+#define WM__LEVEL_debug_program " debug_program"
+#define WM__LEVEL_debug_process " debug_process"
+#define WM__LEVEL_debug_module " debug_module"
+#define WM__LEVEL_debug_unit " debug_unit"
+#define WM__LEVEL_debug_function " debug_function"
+#define WM__LEVEL_debug_line " debug_line"
+#define WM__LEVEL_debug " debug"
 
 /*
  * As WAYMARK, and a standard .note.stapsdt beside it, so that perf, bpftrace, gdb and SystemTap

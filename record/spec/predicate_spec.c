@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Conditions: FIELD RELATION VALUE of if=, for watches and for events with fields. */
+#include "base/level.h"
 #include "base/quantity.h"
 #include "record/spec/kinds.h"
 #include "record/spec/spec.h"
@@ -139,6 +140,19 @@ static int value_put(struct predicate *predicate, const char *value)
 	return 0;
 }
 
+/* A level by its word. 0, or -1 if no level is called so. */
+static int level_put(struct predicate *predicate, const char *word)
+{
+	unsigned int level = level_read(word, strlen(word));
+
+	if (level == LEVEL_NONE)
+		return -1;
+	predicate->forms = 0;
+	integer_put(predicate, level, 0);
+	memset(predicate->text, 0, sizeof(predicate->text));
+	return 0;
+}
+
 /* The list that a kind's request has, and where its next one goes. */
 static struct predicate *predicate_next(const struct spec_syntax *syntax, unsigned int **count)
 {
@@ -158,6 +172,7 @@ int spec_read_predicate(const struct spec_syntax *syntax, const char *text, stru
 	char copy[VALUE_BYTES], *value;
 	unsigned int *count;
 	struct predicate *next = predicate_next(syntax, &count);
+	int is_of_marker = syntax->kind->slot != offsetof(struct spec, request);
 	enum watch_by by;
 	int is_glob, is_text, err;
 
@@ -182,8 +197,12 @@ int spec_read_predicate(const struct spec_syntax *syntax, const char *text, stru
 		return spec_wrong(syntax, span, -WM_E_SPEC,
 				  "has no value: a number, as 5, 0x1f, 1.5, 64K or 3ms; an "
 				  "enumerator; or a \"text\"");
-	if (predicate.forms & PREDICATE_WORD &&
-	    syntax->kind->slot != offsetof(struct spec, request))
+	if (predicate.forms & PREDICATE_WORD && is_of_marker && !strcmp(copy, LEVEL_WORD) &&
+	    level_put(&predicate, value))
+		return spec_wrong(syntax, span, -WM_E_SPEC,
+				  "names no level: these are emerg, alert, crit, err, warning, "
+				  "notice, info, debug_system to debug_line, debug");
+	if (predicate.forms & PREDICATE_WORD && is_of_marker)
 		return spec_wrong(syntax, span, -WM_E_SPEC,
 				  "compares with a word: write a number, or \"TEXT\" in quotes");
 	*next = predicate;

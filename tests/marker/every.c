@@ -44,6 +44,13 @@ int every_spans(int count)
 {
 	WAYMARK_BEGIN(every, span, count);
 	WAYMARK_END(every, span, WM_FIELD(more, count + 1));
+	WAYMARK_LEVEL(info, every, leveled, count);
+	WAYMARK_BEGIN_LEVEL(debug, every, deep);
+	WAYMARK_END_LEVEL(debug, every, deep, count);
+	for (int i = 0; i < count; i++) {
+		WAYMARK_SCOPE_LEVEL(warning, every, narrow, i);
+		count -= i;
+	}
 	return count + 1;
 }
 

@@ -65,6 +65,27 @@ static void *work(void *data)
 	return NULL;
 }
 
+/* One name with two levels, one without any, and a field that is called so. */
+static void levels(int number)
+{
+	static unsigned long power;
+	int said = 1;
+
+	WAYMARK_LEVEL(err, log, failed, number);
+	WAYMARK_LEVEL(info, log, opened, said);
+	said = 0;
+	WAYMARK_LEVEL(debug, log, opened, said);
+	WAYMARK_BEGIN_LEVEL(warning, log, long_one, number);
+	WAYMARK_END_LEVEL(warning, log, long_one);
+	{
+		WAYMARK_SCOPE_LEVEL(debug_line, log, scope, number);
+		WAYMARK(log, plain, number);
+	}
+	WAYMARK(log, own, WM_FIELD(level, number));
+	WAYMARK(log, count, WM_FIELD(count, power), number);
+	power = power ? power * 10 : 1;
+}
+
 static void all(void)
 {
 	pthread_t threads[THREADS];
@@ -75,6 +96,8 @@ static void all(void)
 		pthread_join(threads[i], NULL);
 	for (int i = 0; i < 20; i++)
 		wait_for(i % 5 == 0);
+	for (int i = 0; i < 10; i++)
+		levels(i);
 }
 
 int main(int count, char **arguments)
