@@ -405,7 +405,7 @@ static int record_at(struct writer *writer, int depth, const struct plan *plan, 
 		cap = cap < plan->text_bytes ? cap : plan->text_bytes;
 	}
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
-	    put_event(lane, plan, id, payload, ticks, cap, costs)) {
+	    !lane->page || put_event(lane, plan, id, payload, ticks, cap, costs)) {
 		lane_crowded(writer, lane, session, depth);
 		return -1;
 	}

@@ -294,6 +294,9 @@ int arena_init(void)
 
 void arena_forked(void)
 {
+	/* a hit that the fork interrupted may still store to it: the child takes another */
+	if (writer_self)
+		writer_self->state = WRITER_CLAIMED;
 	writer_self = NULL;
 	memset(ended_hits, 0, sizeof ended_hits);
 	if (!arena)

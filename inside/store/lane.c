@@ -207,18 +207,29 @@ static int32_t pool_take(struct store *store)
 
 /* ---- a page ---- */
 
+/*
+ * A handler that interrupts a hit may fork, and return into the hit in the child too: that finds
+ * the lane wiped. So each function here reads the slot once, and 0 means that slot and page are
+ * the parent's: the child leaves them alone.
+ */
+static uint32_t slot_of(const struct lane *lane)
+{
+	return __atomic_load_n(&lane->slot, __ATOMIC_RELAXED);
+}
+
 /* OPEN -> FULL; release: the drain, or the writer that overwrites the page, sees all of it */
 static void page_close(struct store *store, struct lane *lane)
 {
 	struct wm_page *page = lane->page;
 	uint64_t word = lane->word;
+	uint32_t slot = slot_of(lane);
 
 	/*
 	 * before the lane forgets the page, for a handler that jumps out of here: the next builds
 	 * on it
 	 */
-	if (page)
-		__atomic_store_n(&store->slots[lane->slot - 1].written, page->before + (word >> 32),
+	if (page && slot)
+		__atomic_store_n(&store->slots[slot - 1].written, page->before + (word >> 32),
 				 __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* limit first: a hit that interrupts this finds no room, not a page that is gone */
@@ -227,7 +238,7 @@ static void page_close(struct store *store, struct lane *lane)
 	lane->page = NULL;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lane->word = 0; /* never with the page there: closed again, it would lose what it holds */
-	if (page) {
+	if (page && slot_of(lane)) {
 		/* a handler may have jumped out of the last commit, between its two stores */
 		__atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
 		lane->end_ticks = page->end_ticks;
@@ -235,13 +246,19 @@ static void page_close(struct store *store, struct lane *lane)
 	}
 }
 
-static void page_open(struct store *store, struct lane *lane, uint32_t number, uint64_t ticks)
+/* 0, or -1 in a child that returned here. */
+static int page_open(struct store *store, struct lane *lane, uint32_t number, uint64_t ticks)
 {
 	struct wm_page *page = &store->pages[number];
-	struct wm_slot *slot = &store->slots[lane->slot - 1];
 	struct clock_readings now;
+	struct wm_slot *slot;
+	uint32_t slot_number;
 
 	clock_at(store->clock, ticks, &now);
+	slot_number = slot_of(lane);
+	if (!slot_number)
+		return -1;
+	slot = &store->slots[slot_number - 1];
 	page->end_ticks = ticks;
 	page->begin_ticks = ticks;
 	page->seq = slot->next_seq++;
@@ -253,7 +270,7 @@ static void page_open(struct store *store, struct lane *lane, uint32_t number, u
 	page->realtime_ns = now.realtime_ns;
 	__atomic_fetch_add(&slot->pages, 1, __ATOMIC_RELAXED);
 	/* last, as a stolen page is OPEN: what it says of a stream must be that stream's */
-	__atomic_store_n(&page->slot, lane->slot - 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->slot, slot_number - 1, __ATOMIC_RELEASE);
 	/* FREE (or stolen OPEN) -> OPEN; release pairs with the drain's acquire of `state` */
 	__atomic_store_n(&page->state, PAGE_OPEN, __ATOMIC_RELEASE);
 
@@ -262,7 +279,12 @@ static void page_open(struct store *store, struct lane *lane, uint32_t number, u
 	lane->word = PAGE_WORD(PAGE_HEAD_BYTES, 0);
 	/* last, for a handler that jumps out of here: without a limit the rest is not looked at */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (!slot_of(lane)) {
+		lane->page = NULL;
+		return -1;
+	}
 	__atomic_store_n(&lane->limit, STORE_PAGE_BYTES - LANE_SLACK, __ATOMIC_RELAXED);
+	return 0;
 }
 
 /* libc's; beside that of what was installed by way of the agent (inside/watch/guard.h) */
@@ -410,21 +432,22 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 	 */
 	if (ticks < lane->end_ticks)
 		ticks = lane->end_ticks;
-	page_open(store, lane, (uint32_t)number, ticks);
-	return 0;
+	return page_open(store, lane, (uint32_t)number, ticks);
 }
 
 void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth)
 {
 	struct store *store = &stores[session];
 	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
+	uint32_t slot;
 
 	if (!head || arena_lacks(store))
 		return;
 	if (lane && !lane->slot && writer)
 		slot_claim(store, lane, writer, depth);
-	if (lane && lane->slot)
-		__atomic_fetch_add(&store->slots[lane->slot - 1].discarded, 1, __ATOMIC_RELAXED);
+	slot = lane ? slot_of(lane) : 0;
+	if (slot)
+		__atomic_fetch_add(&store->slots[slot - 1].discarded, 1, __ATOMIC_RELAXED);
 	else
 		__atomic_fetch_add(&head->discarded, 1, __ATOMIC_RELAXED);
 }
