@@ -135,6 +135,18 @@ expect "deep: callers" "$(of_sums 'rows[0]["by"].count("deep ")')" 64
 summed handlers 'count,by=number'
 expect "handlers: hits" "$(of_sums 'sum(row["count"] for row in rows)')" "$calls"
 
+# A child continues the hit that its parent's handler forked in. That hit may count in both, or be
+# lost in the child; no other may.
+for options in number count,by=number; do
+	rm -rf some
+	run 0 --json --policy block --buffer 64M -o some -e "func:take@summed/$options/" -- ./summed forks
+	expect "forks, $options: children" "$(sed -n 's/^failed //p' out)" 0
+done
+calls=$(sed -n 's/^calls //p' out)
+"$waymark" report --sums --json some >sums.json || fail "forks: report"
+[[ $(cat words) == *"ran unrecorded"* ]] ||
+	expect "forks: hits" "$(of_sums "-100 <= sum(row['count'] for row in rows) - $calls <= 100")" True
+
 summed threads 'count'
 expect "threads: hits" "$(of_sums '[row["count"] for row in rows]')" "[$calls]"
 

@@ -48,6 +48,8 @@ Test(sums, fields_out_of_order_are_refused)
 	cr_expect(sums_are_sound(fields, 1));
 	cr_expect(sums_are_sound(many, 3));
 	cr_expect(!sums_are_sound(many, 4));
+	many[1] = many[0];
+	cr_expect(!sums_are_sound(many, 2), "a row would have it twice");
 	memset(many[0].name, 'x', sizeof many[0].name);
 	cr_expect(!sums_are_sound(many, 1));
 }
@@ -212,6 +214,62 @@ Test(sums, new_value_without_a_page_is_counted_as_lost)
 	cr_expect_gt(lost, 500);
 	cr_expect_eq(stores[0].head->crowded_out, lost);
 	cr_expect_eq(read_rows(), 1000 - lost);
+}
+
+Test(sums, known_value_counts_where_no_page_is_free)
+{
+	unsigned int lost = 0;
+
+	begin(1);
+	for (uint64_t i = 0; i < 1000; i++)
+		lost += add(0, i, 1) != 0;
+	cr_assert_gt(lost, 500);
+	for (uint64_t i = 0; i < 100; i++)
+		cr_assert_eq(add(0, i, 1), 0);
+	read_rows();
+	cr_expect_eq(got[99].count, 2);
+	cr_expect_eq(got[500].count, 0);
+}
+
+/* Turns take no page that the hits of others may need, however often they come. */
+Test(sums, turns_leave_pages)
+{
+	begin(8);
+	for (int i = 0; i < 100; i++) {
+		cr_assert_eq(add(0, 3, 1), 0);
+		store_rows_turn(1000);
+	}
+	cr_expect_lt(read_rows(), 8);
+	cr_expect_eq(got[3].count, 100);
+	cr_expect_neq(stores[0].pages[7].state, PAGE_FULL);
+}
+
+/*
+ * A handler has jumped out while a page was changed: what the index says is of the page before.
+ * Offsets lead into the middle of rows then, where zero bytes look like a row of the event 0.
+ */
+Test(sums, index_of_another_page_is_not_used)
+{
+	static unsigned char before[STORE_PAGE_BYTES];
+	const unsigned char *data;
+	struct rows_page *page;
+	uint32_t end;
+
+	begin(4);
+	for (uint64_t i = 0; i < 50; i++)
+		cr_assert_eq(add(0, i, 1), 0);
+	page = &writer_rows(writer_self, 0, 0)->of[0];
+	data = page->lane.base;
+	end = (uint32_t)page->lane.word;
+	memcpy(before, data, end);
+	cr_assert_eq(sums_bind(&variant, 0, NULL, 0, &bound), 0);
+	consumer.event_id = 0;
+	for (unsigned int i = 0; i < ROWS_INDEX; i++)
+		page->index[i] = PAGE_HEAD_BYTES + EVENT_EXTENDED_BYTES + 2;
+	page->is_indexed = 0;
+	cr_assert_eq(add(0, 0, 1), 0);
+	cr_expect_arr_eq(data, before, end);
+	cr_expect_gt((uint32_t)page->lane.word, end, "it has a row of its own");
 }
 
 Test(sums, page_is_closed_and_hits_continue_in_the_other)

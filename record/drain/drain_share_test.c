@@ -126,6 +126,34 @@ Test(drain_share, open_page_of_live_child_is_taken_in_parts)
 }
 
 /* The last pass, and the trace takes no more: no one looks at the page again. */
+/* Rows change where they are: what is taken before the child is done would miss the rest. */
+Test(drain_share, rows_of_live_child_are_taken_at_the_end_alone)
+{
+	pid_t pid = child_begin();
+	struct wm_page *page, *own;
+
+	make(64, 64, STORE_DISCARD);
+	child_slot(0, pid, 0);
+	sample_store_slot(&store, 1, 100, 0);
+	page = sample_store_page(&store, 0, 0);
+	own = sample_store_page(&store, 1, 1);
+	page->use = own->use = PAGE_ROWS;
+	sample_store_event(&store, page, 1, page->begin_ticks);
+	sample_store_event(&store, own, 1, own->begin_ticks);
+	cr_assert_eq(pass(DRAIN_READY), 0);
+	cr_assert_eq(pass(DRAIN_PARTS), 0);
+	cr_assert_eq(pass(DRAIN_PEEK), 0);
+	cr_assert_eq(pass(DRAIN_ALL), 1, "the parent's own");
+	cr_assert_eq(seen.heads[0].tid, 100);
+	cr_assert_eq(page->state, PAGE_OPEN);
+	drain_expect_end(drain);
+	cr_assert_eq(pass(DRAIN_ALL), 1);
+	cr_assert_eq(seen.all_events, 2);
+	release();
+	child_kill(pid);
+	waitpid(pid, NULL, 0);
+}
+
 Test(drain_share, refused_part_of_live_child_counts_as_discarded)
 {
 	static const uint32_t policies[] = { STORE_DISCARD, STORE_CYCLIC };

@@ -7,6 +7,8 @@
  *		 can be read
  *	deep	 from a stack of 10,000 frames
  *	handlers with a timer's handler that calls it too, in between
+ *	forks	 with a timer's handler that forks, and returns in the child too: that goes on where
+ *		 the signal came, and calls it 100 times more
  *	threads	 in 3,000 threads, one after the other, and 100 that live on
  *	wait	 a thousand times; then it says "ready", waits for a byte to read, and calls it again
  */
@@ -17,12 +19,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define KEYS 1200000
 #define THREADS 3000
 #define LASTING 100
 #define HANDLED 2000
+#define FORKS 100
 
 static volatile long handled, calls;
 static pthread_barrier_t all;
@@ -113,6 +117,43 @@ static void handlers(void)
 	calls += handled;
 }
 
+static volatile long forked, is_child;
+
+static void on_fork(int signal)
+{
+	pid_t pid = fork();
+
+	(void)signal;
+	is_child |= !pid;
+	forked += pid > 0;
+}
+
+static void forks(void)
+{
+	struct itimerval soon = { .it_value.tv_usec = 50 };
+	int status, failed = 0;
+
+	signal(SIGALRM, on_fork);
+	while (forked < FORKS && !is_child) {
+		long before = forked;
+
+		/* once: the next one would come before the handler's return */
+		setitimer(ITIMER_REAL, &soon, NULL);
+		/* more numbers than a page has rows for: each call makes one */
+		for (; forked == before && !is_child; calls++)
+			take(calls & 1023, NULL);
+	}
+	if (is_child) {
+		for (int i = 0; i < 100; i++)
+			take(calls++ & 1023, NULL);
+		_exit(0);
+	}
+	while (wait(&status) > 0)
+		failed += status != 0;
+	calls += 100 * forked;
+	printf("failed %d\n", failed);
+}
+
 int main(int count, char **arguments)
 {
 	const char *way = count > 1 ? arguments[1] : "";
@@ -126,6 +167,8 @@ int main(int count, char **arguments)
 		deep(10000);
 	if (!strcmp(way, "handlers"))
 		handlers();
+	if (!strcmp(way, "forks"))
+		forks();
 	if (!strcmp(way, "threads"))
 		threads();
 	if (!strcmp(way, "wait")) {
