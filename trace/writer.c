@@ -39,6 +39,8 @@
 #define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may be hostile */
 /* written by a process for each id that it may inherit: from then on all of them are declared */
 #define DECLARE_ALL_BYTES 16384u
+#define LOCK_TRIES 50
+#define LOCK_PAUSE_NS 20000000
 #define FACTS_PACKET_BYTES (64u << 10) /* one is written when it is as large */
 #define FACTS_UNWRITTEN_MAX (8u << 20) /* what waits for room on the disk */
 
@@ -371,39 +373,56 @@ static int writer_flush(struct trace_writer *writer)
 
 /* ---- opening ---- */
 
-/* Open the folder, made if need be, and see that it is empty. Returns its descriptor. */
+/* 1; 0: it has files; -errno. */
+static int is_empty(int fd)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0), empty = 1;
+	DIR *list = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	if (!list) {
+		int err = -errno;
+
+		if (copy >= 0)
+			close(copy);
+		return err;
+	}
+	rewinddir(list);
+	while ((entry = readdir(list)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			empty = 0;
+	closedir(list);
+	return empty;
+}
+
+/*
+ * Open the folder, made if need be, see that it is empty, and lock it where the file system can:
+ * that keeps repairs and compression away. Returns its descriptor. A reader that came right behind
+ * mkdir() has the lock for a moment.
+ */
 static int open_empty(const char *path)
 {
-	struct dirent *entry;
-	DIR *list;
-	int fd, copy, empty = 1;
+	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
+	int fd, empty = 0, is_locked = 0;
 
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
 	fd = folder_open(path);
 	if (fd < 0)
 		return fd;
-	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	list = copy < 0 ? NULL : fdopendir(copy);
-	if (!list) {
-		int err = -errno;
-
-		if (copy >= 0)
-			close(copy);
-		close(fd);
-		return err;
+	for (int tries = 0; !is_locked && tries < LOCK_TRIES && (empty = is_empty(fd)) > 0;
+	     tries++) {
+		is_locked = !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+		if (!is_locked)
+			nanosleep(&pause, NULL);
 	}
-	while ((entry = readdir(list)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			empty = 0;
-	closedir(list);
-	/* Keeps repairs and compression away, where the file system can. */
-	if (empty && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-		empty = 0;
-	if (empty)
+	/* another writer may have had it meanwhile */
+	if (is_locked)
+		empty = is_empty(fd);
+	if (is_locked && empty > 0)
 		return fd;
 	close(fd);
-	return -WM_E_TRACE_DIR;
+	return empty < 0 ? empty : -WM_E_TRACE_DIR;
 }
 
 static void uuid_make(uint8_t uuid[16])

@@ -12,9 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -101,6 +103,31 @@ Test(writer, a_folder_is_made_and_is_ours_alone)
 	cr_assert_eq(trace_writer_open(&writer, "/nowhere/at/all"), -ENOENT);
 	cr_assert_eq(trace_writer_open(&writer, "/dev/null"), -ENOTDIR);
 	cr_assert_eq(trace_writer_close(NULL), 0);
+}
+
+/* Someone looks into the folder right when it is made. */
+Test(writer, a_reader_of_the_empty_folder_is_waited_for)
+{
+	struct trace_writer *writer;
+	int fd, ready[2];
+	char byte;
+	pid_t pid;
+
+	sample_folder(dir);
+	cr_assert_eq(pipe(ready), 0);
+	pid = fork();
+	if (!pid) {
+		fd = open(dir, O_RDONLY | O_DIRECTORY);
+		if (flock(fd, LOCK_SH) || write(ready[1], "x", 1) != 1)
+			_exit(1);
+		usleep(100000); /* as long as a busy machine may keep a reader there */
+		_exit(0);
+	}
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	cr_expect_eq(trace_writer_open(&writer, dir), 0);
+	cr_expect_eq(trace_writer_close(writer), 0);
+	waitpid(pid, NULL, 0);
+	sample_folder_remove(dir);
 }
 
 Test(writer, metadata_is_there_before_the_packet_that_needs_it)
