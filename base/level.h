@@ -19,7 +19,7 @@ static const char *const level_names[LEVELS] = {
 	"debug_module", "debug_unit", "debug_function", "debug_line",	 "debug",
 };
 
-/* The number of a name of that length; LEVEL_NONE for what is none. */
+/* The level that a word of that length names; LEVEL_NONE if no level is called so. */
 static inline unsigned int level_read(const char *name, size_t bytes)
 {
 	for (unsigned int i = 0; i < LEVELS; i++)

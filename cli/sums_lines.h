@@ -36,7 +36,7 @@ struct sums_lines {
 	struct slots slots;
 };
 
-/* What is added to a line. */
+/* Hits that are added to a line. */
 struct sums_part {
 	uint64_t interval;
 	uint32_t class;

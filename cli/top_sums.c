@@ -120,7 +120,7 @@ static void value_put(struct text *text, const struct sums_class *of, unsigned i
 	out_flush(&out);
 }
 
-/* The values that it is added up by, but for a bucket. */
+/* Put the values of the fields of by= behind the other lines' texts. */
 static void values_put(struct top_sums *sums, struct top_symbols *symbols,
 		       const struct wm_event *event, const struct sums_class *of)
 {

@@ -12,5 +12,5 @@ for line in sys.stdin:
     event = json.loads(line)
     if "fields" not in event:
         continue
-    if eval(sys.argv[1], {"f": Fields(event["fields"]), "name": event["name"]}):
+    if eval(f"({sys.argv[1]})", {"f": Fields(event["fields"]), "name": event["name"]}):
         print(event["name"], sorted((key, str(value)) for key, value in event["fields"].items()))

@@ -1,26 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What is recorded with conditions is what the full trace has for which they hold: no more, no less.
-no_ticker=1
-# shellcheck source=tests/record_setup.bash
-. "$(dirname "$0")/record_setup.bash"
-
-command -v python3 >/dev/null || skip "no python3"
-build_target filtered.c
-cc -O2 -fPIC -shared -I"$source_dir/include" "$source_dir/tests/targets/filtered_late.c" -o late.so || exit 1
-
-# recorded NAME WAY SPEC...: what the program does in that way, into ./NAME; its events, one a line, into NAME.events
-recorded()
-{
-	local name=$1 way=$2 status=0 specs=() spec
-	shift 2
-	for spec; do specs+=(-e "$spec"); done
-	[ "$way" != kill ] || status=137
-	rm -rf "$name"
-	run $status --json --buffer 64M -o "$name" "${specs[@]}" -- ./filtered "$way" ./late.so
-	expect "$name, $way: discarded" "$(json discarded)" 0
-	"$waymark" dump --json "$name" >"$name.events" || fail "$name, $way: dump"
-}
+# shellcheck source=tests/filtered_setup.bash
+. "$(dirname "$0")/filtered_setup.bash"
 
 # same WHAT EXPRESSION: ./some.events has what ./full.events has where a Python expression of their fields holds
 same()
@@ -116,24 +98,27 @@ done
 # ---- levels: a marker of another level is not armed ----
 
 recorded full plain 'log:*'
-for test in 'level<=info|f.said == 1 or name.startswith("log:long_one") or name == "log:failed" or f.level is not None and f.level <= 6' \
+for test in 'level<=info|f.said == 1 or name.startswith("log:long_one") or name == "log:failed" or
+		f.level is not None and f.level <= 6' \
 	'level==debug_line|name.startswith("log:scope")' 'level<err|f.level is not None and f.level < 3' \
-	'level<=debug,if=number>=5|name in ("log:failed", "log:long_one:begin", "log:scope:begin") and f.number >= 5' \
 	'level==debug|f.said == 0'; do
-	glob='log:*'
-	case $test in *number*) glob='log:[fls]*' ;; esac
-	recorded some plain "$glob/if=${test%%|*}/"
+	recorded some plain "log:*/if=${test%%|*}/"
 	same "${test%%|*}" "${test#*|}"
 done
+# begins alone have that field
+recorded some plain 'log:[fls]*/if=level<=debug,if=number>=5/'
+same "a level and a field" 'f.number is not None and f.number >= 5 and
+	name in ("log:failed", "log:long_one:begin", "log:scope:begin")'
 recorded some plain 'log:*/if=level==err/' 'log:opened/if=level>info/'
 same "levels of two specs" 'name == "log:failed" or f.said == 0 or f.level == 3'
 rm -rf some
-start_ready "$waymark" record -o some -e 'log:opened/if=level<=info/' -e 'log:failed' -- ./filtered wait
+start_ready "$waymark" record -o some -e 'log:opened/if=level<=info/' -e log:failed -- ./filtered wait
 child_of "$pid" filtered
 # has_armed NAME SITES ARMED: so many places of the marker are
 has_armed() { "$waymark" list -p "$child" | grep -qE "^$1 +[a-z]+ +$2 +$3 "; }
 await has_armed log:failed 1 1 || fail "levels: not armed: $("$waymark" list -p "$child")"
-has_armed log:opened 2 1 && has_armed log:plain 1 - || fail "levels: armed: $("$waymark" list -p "$child")"
+has_armed log:opened 2 1 && has_armed log:plain 1 - ||
+	fail "levels: armed: $("$waymark" list -p "$child")"
 echo >&7
 await has_ended "$pid"
 run 1 -o none -e 'log:*/if=level<=inf/' -- ./filtered

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """sums.py KEYS FIELD CONDITION <EVENTS: what `waymark dump --json` prints, added up by hand.
 
-A line for each value of KEYS, an expression: the count, then sum, least and greatest value of FIELD.
+A line for each value of KEYS, an expression: the count, then sum, least and greatest value of
+FIELD.
 Rows of sums (those with a field "count") are added up in the same form: their own fields are
 sum_FIELD, min_FIELD, max_FIELD.
 """
@@ -21,7 +22,7 @@ for line in sys.stdin:
     if not f or not eval(condition, {"f": f, "name": event["name"], "e": event}):
         continue
     if "count" in f:
-        row = [f["count"], f.get("sum_" + field, 0), f.get("min_" + field, 0), f.get("max_" + field, 0)]
+        row = [f["count"]] + [f.get(of + field, 0) for of in ("sum_", "min_", "max_")]
     else:
         row = [1] + 3 * [int(f[field]) if field else 0]
     have = sums.setdefault(str(eval(keys, {"f": f, "e": event})), None)

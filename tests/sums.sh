@@ -1,26 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Sums are what the events of the full trace add up to: to the hit, whatever becomes of the process.
-no_ticker=1
-# shellcheck source=tests/record_setup.bash
-. "$(dirname "$0")/record_setup.bash"
-
-command -v python3 >/dev/null || skip "no python3"
-build_target filtered.c
-cc -O2 -fPIC -shared -I"$source_dir/include" "$source_dir/tests/targets/filtered_late.c" -o late.so || exit 1
-
-# recorded NAME WAY SPEC...: what the program does in that way, into ./NAME; its events, one a line, into NAME.events
-recorded()
-{
-	local name=$1 way=$2 status=0 specs=() spec
-	shift 2
-	for spec; do specs+=(-e "$spec"); done
-	[ "$way" != kill ] || status=137
-	rm -rf "$name"
-	run $status --json --buffer 64M -o "$name" "${specs[@]}" -- ./filtered "$way" ./late.so
-	expect "$name, $way: discarded" "$(json discarded)" 0
-	"$waymark" dump --json "$name" >"$name.events" || fail "$name, $way: dump"
-}
+# shellcheck source=tests/filtered_setup.bash
+. "$(dirname "$0")/filtered_setup.bash"
 
 # same WHAT KEYS FIELD [CONDITION]: ./some.events has rows that are what ./full.events adds up to
 same()
@@ -29,8 +11,15 @@ same()
 	python3 "$source_dir/tests/sums.py" "$2" "$3" '"count" in f' <some.events >got
 	[ -s wanted ] || fail "$1: nothing is wanted"
 	cmp -s wanted got || fail "$1: $(diff wanted got | head -n 5)"
-	[ "$(grep -c '"count"' some.events)" -lt $(($(wc -l <full.events) / 4)) ] || fail "$1: as many rows as events"
+	[ "$(grep -c '"count"' some.events)" -lt $(($(wc -l <full.events) / 4)) ] ||
+		fail "$1: as many rows as events"
 }
+
+# reported [OPTION]... DIR: its sums, as JSON in ./sums.json; the words in ./text
+reported() { "$waymark" report --sums --json "$@" >sums.json 2>text || fail "report $*: $(cat text)"; }
+
+# of_sums EXPRESSION: of tests/sum_rows.py
+of_sums() { python3 "$source_dir/tests/sum_rows.py" "$1"; }
 
 # ---- functions: eight threads, a child of fork, a kill ----
 
@@ -50,24 +39,26 @@ same "with a condition" 'f.thread' size 'f.size >= 1990'
 recorded some plain 'func:place@filtered/count/' 'func:plac?@filtered/count/'
 same "one function, by two specs" '"all"' ''
 
+# by=pid: parent and child; each is in one of them alone
+recorded some fork 'func:place@filtered/count,by=pid/'
+reported some
+expect "by process" "$(of_sums 'columns("count"), len(set(columns("by")))')" "([(16000,), (16000,)], 2)"
+
 # ---- of the result: one event a call ----
 
 recorded full plain 'func:place@filtered/thread,size,if=ret<1000000/'
 recorded some plain 'func:place@filtered/sum=ret,min=ret,max=ret,by=thread/'
 same "the result" 'f.thread' ret
 recorded some plain 'func:wait_for@filtered/hist=duration,max=duration,by=is_slow/'
-expect "slow and fast calls" "$("$waymark" report --sums --json some | python3 -c '
-import json, sys
-print(*sorted((row["by"], row["count"]) for row in json.load(sys.stdin)["sum"]))')" "('0', 16) ('1', 4)"
-
+reported some
+expect "slow and fast calls" "$(of_sums 'sorted(columns("by", "count"))')" "[('0', 16), ('1', 4)]"
 recorded some plain 'func:place@filtered/hist=ret,count/'
-"$waymark" report --sums --json some | python3 -c '
-import json, sys
-rows = [(row["from"], row["count"]) for row in json.load(sys.stdin)["sum_bucket"]]
-print(rows[0][0], rows[0][1], sum(count for _, count in rows), [start for start, _ in rows[1:]])' >got
-expect "values below 0 are one bucket" "$(cat got)" "$(python3 -c '
-below = sum(1 for round in range(2000) if round % 11 == 0 and round)
-print(None, 8 * below, 16000, list(range(8)))')"
+reported some
+# of 2,000 rounds each eleventh but the first has -round, the others the thread's number
+expect "values below 0 are one bucket" "$(of_sums 'columns("from", of=buckets)[0], buckets[0]["count"]')" \
+	"((None,), $((8 * (1999 / 11))))"
+expect "values from 0 on" "$(of_sums '[row["from"] for row in buckets[1:]], hits()')" \
+	"([0, 1, 2, 3, 4, 5, 6, 7], 16000)"
 
 # ---- markers, also of a library that comes late ----
 
@@ -76,18 +67,16 @@ for way in plain fork kill; do
 	recorded some "$way" 'shop:order/sum=rows,min=rows,max=rows,by=thread/'
 	same "order, $way" 'f.thread' rows
 done
-recorded some plain 'log:long_one/count/' 'log:scope/count/' 'log:count/by=count+number,sum=count,hist=number/'
-expect "each end of a span" "$(python3 -c 'import json, sys
-counts = {}
-for line in open("some.events"):
-	e = json.loads(line)
-	if "fields" in e: counts[e["name"]] = counts.get(e["name"], 0) + e["fields"].get("count_2", e["fields"]["count"])
-print(sorted(counts.items()))')" \
-	"[('log:count:sum', 10), ('log:long_one:begin:sum', 10), ('log:long_one:end:sum', 10), ('log:scope:begin:sum', 10), ('log:scope:end:sum', 10)]"
-expect "a field that is called count" "$("$waymark" report --sums --event log:count --json some | python3 -c '
-import json, sys
-print(sorted((row["by"], row["count"], row["sum"], row["p50"]) for row in json.load(sys.stdin)["sum"] if row["field"] == "count"))')" \
-	"[('0, 0', 1, 0, None), ('1, 1', 1, 1, None), ('10, 2', 1, 10, None), ('100, 3', 1, 100, None), ('1000, 4', 1, 1000, None), ('10000, 5', 1, 10000, None), ('100000, 6', 1, 100000, None), ('1000000, 7', 1, 1000000, None), ('10000000, 8', 1, 10000000, None), ('100000000, 9', 1, 100000000, None)]"
+recorded some plain 'log:long_one/count/' 'log:scope/count/'
+reported some
+expect "each end of a span" "$(of_sums 'sorted(columns("event", "count"))')" \
+	"[('log:long_one:begin', 10), ('log:long_one:end', 10), ('log:scope:begin', 10), ('log:scope:end', 10)]"
+recorded some plain 'log:count/by=count+number,sum=count,hist=number/'
+reported some
+expect "a field that is called count" "$(of_sums 'sorted(
+	columns("by", "count", "sum", of=[row for row in rows if row["field"] == "count"]))[1:4]')" \
+	"[('1, 1', 1, 1), ('10, 2', 1, 10), ('100, 3', 1, 100)]"
+expect "all of them" "$(of_sums 'hits()')" $((2 * 10))
 recorded full late 'shop:late'
 recorded some late 'shop:l*/sum=round,min=round,max=round,by=thread/'
 same "late library" 'f.thread' round
@@ -96,29 +85,19 @@ same "late library" 'f.thread' round
 
 build_target summed.c
 
-# summed WAY OPTIONS: its sums are in ./some, as JSON in ./sums.json; its calls in $calls, lost ones in $lost
+# summed WAY OPTIONS: what it does is in ./some, the report in ./sums.json; its calls in $calls
 summed()
 {
-	local way=$1 options=$2
 	rm -rf some
-	run 0 --json --policy block -o some -e "func:take@summed/$options/" -- ./summed "$way"
+	run 0 --json --policy block --buffer 64M -o some -e "func:take@summed/$2/" -- ./summed "$1"
 	calls=$(sed -n 's/^calls //p' out)
-	lost=$(json discarded)
-	[ "$way" = handlers ] || expect "$way: discarded" "$lost" 0
-	"$waymark" report --sums --json some >sums.json || fail "$way: report"
-}
-
-# of_sums EXPRESSION: of the list `rows` of a report's sums
-of_sums()
-{
-	python3 -c 'import json, sys
-rows = json.load(open("sums.json"))["sum"]
-print(eval(sys.argv[1]))' "$1"
+	[ "$1" = forks ] || expect "$1: discarded" "$(json discarded)" 0
+	reported some
 }
 
 summed keys 'sum=number,by=number'
 expect "keys: hits, sum, rows" \
-	"$(of_sums 'sum(row["count"] for row in rows), sum(row["sum"] for row in rows), len(rows), rows[-1]["count"]')" \
+	"$(of_sums 'hits(), sum(row["sum"] for row in rows), len(rows), rows[-1]["count"]')" \
 	"($calls, $((calls * (calls - 1) / 2)), $(((1 << 20) + 1)), $((calls - (1 << 20))))"
 "$waymark" report --sums -n 3 some >text
 expect "keys: rows of text" "$(grep -c ' summed:take ' text)" 4
@@ -126,29 +105,24 @@ grep -q "^ *$((calls - 3)) .* (other)$" text || fail "keys: $(cat text)"
 rm -rf some
 
 summed texts 'text:str,count,by=text'
-expect "texts: hits" "$(of_sums 'sum(row["count"] for row in rows)')" "$calls"
+expect "texts: hits" "$(of_sums 'hits()')" "$calls"
 expect "texts: counts" "$(of_sums 'sorted(row["count"] for row in rows)')" "[100, 100, 100, 200]"
 
 summed deep 'count,by=callchain,bt=64'
 expect "deep: counts" "$(of_sums '[row["count"] for row in rows]')" "[100]"
 expect "deep: callers" "$(of_sums 'rows[0]["by"].count("deep ")')" 64
 
-# a handler's hit can't wait for a page
 summed handlers 'count,by=number'
-[ "$lost" -lt 10 ] || fail "handlers: $lost of $calls hits are lost"
-expect "handlers: hits" "$(of_sums 'sum(row["count"] for row in rows)')" $((calls - lost))
+expect "handlers: hits" "$(of_sums 'hits()')" "$calls"
 
 # A child continues the hit that its parent's handler forked in. That hit may count in both, or be
 # lost in the child; no other may.
-for options in number count,by=number; do
-	rm -rf some
-	run 0 --json --policy block --buffer 64M -o some -e "func:take@summed/$options/" -- ./summed forks
-	expect "forks, $options: children" "$(sed -n 's/^failed //p' out)" 0
-done
-calls=$(sed -n 's/^calls //p' out)
-"$waymark" report --sums --json some >sums.json || fail "forks: report"
+run 0 -o events -e 'func:take@summed/number/' -- ./summed forks
+expect "forks, events: children that failed" "$(sed -n 's/^failed //p' out)" 0
+summed forks 'count,by=number'
+expect "forks: children that failed" "$(sed -n 's/^failed //p' out)" 0
 [[ $(cat words) == *"ran unrecorded"* ]] ||
-	expect "forks: hits" "$(of_sums "-100 <= sum(row['count'] for row in rows) - $calls <= 100")" True
+	expect "forks: hits" "$(of_sums "-100 <= hits() - $calls <= 100")" True
 
 summed threads 'count'
 expect "threads: hits" "$(of_sums '[row["count"] for row in rows]')" "[$calls]"
@@ -165,7 +139,7 @@ expect "callers" "$(of_sums '[row["by"] for row in rows]')" "$caller"
 # is_added_up: the thousand calls are in what the recorder has written
 is_added_up()
 {
-	"$waymark" report --sums --json killed >sums.json 2>words && [ "$(of_sums 'sum(row["count"] for row in rows)')" = 1000 ]
+	"$waymark" report --sums --json killed >sums.json 2>words && [ "$(of_sums 'hits()')" = 1000 ]
 }
 start_ready "$waymark" record -o killed -e 'func:take@summed/count,by=number/' -- ./summed wait
 recorder=$pid
@@ -188,21 +162,23 @@ later=$(($(date +%s) + 3))
 until [ "$(date +%s)" -ge $later ]; do sleep 0.1; done # intervals are of seconds
 echo >&7
 await has_ended "$recorder"
-"$waymark" report --every 1s --json killed >sums.json || fail "intervals: report"
-expect "intervals: all hits" "$(of_sums 'sum(row["count"] for row in rows)')" 1001
-expect "intervals: the last" "$(of_sums '[row["count"] for row in rows if row["from_ns"] == rows[-1]["from_ns"]]')" "[1]"
-expect "intervals: seconds" "$(of_sums 'rows[-1]["from_ns"] - rows[0]["from_ns"] >= 2000000000, {row["from_ns"] % 1000000000 for row in rows}')" \
-	"(True, {0})"
-process=$("$waymark" dump --json killed | python3 -c 'import json, sys; print({json.loads(line)["pid"] for line in sys.stdin}.pop())')
+reported --every 1s killed
+expect "intervals: all hits" "$(of_sums 'hits()')" 1001
+expect "intervals: the last" "$(of_sums '[row["count"] for row in rows if row["from_ns"] == rows[-1]["from_ns"]]')" \
+	"[1]"
+expect "intervals: seconds" "$(of_sums 'seconds()[-1] - seconds()[0] >= 2, {at % 1 for at in seconds()}')" \
+	"(True, {0.0})"
+process=$("$waymark" dump --json killed | sed -n 's/.*"pid":\([0-9]*\).*/\1/p' | sort -u)
 for only in --event=take --event='summed:*' --pid="$process" --tid="$process"; do
-	"$waymark" report --sums "$only" --json killed >sums.json || fail "$only: report"
-	expect "$only" "$(of_sums 'sum(row["count"] for row in rows)')" 1001
+	reported "$only" killed
+	expect "$only" "$(of_sums 'hits()')" 1001
 done
 for only in --event=tak --pid=1 --tid=1; do
 	"$waymark" report --sums "$only" killed >text 2>&1 && fail "$only: status 0: $(cat text)"
 	grep -q "no such thing: sums" text || fail "$only: $(cat text)"
 done
-"$waymark" report --every 100ms killed >text 2>&1 && fail "intervals of less than a second: $(cat text)"
+"$waymark" report --every 100ms killed >text 2>&1 &&
+	fail "intervals of less than a second: $(cat text)"
 
 # ---- what can't be added up is refused before anything is armed ----
 

@@ -117,7 +117,8 @@ holds "sums: by their values" '{row["by"] for row in of("sum")} == {"0", "1"}'
 holds "sums: these" 'all(row["sum"] == row["count"] * int(row["by"]) for row in of("sum"))'
 holds "sums: are no events" 'sum(o["event_total"] for o in rows) == 0'
 top 0 -o its -e 'func:take@summed/count,by=caller/' -- ./summed threads
-grep -q '^COUNT  EVENT *BY$' out && grep -q '  summed:take  some$' out || fail "sums, callers: $(cat out)"
+grep -q '^COUNT  EVENT *BY$' out && grep -q '  summed:take  some$' out ||
+	fail "sums, callers: $(cat out)"
 
 # ---- a running process; its functions ----
 

@@ -7,8 +7,8 @@
  *		 can be read
  *	deep	 from a stack of 10,000 frames
  *	handlers with a timer's handler that calls it too, in between
- *	forks	 with a timer's handler that forks, and returns in the child too: that goes on where
- *		 the signal came, and calls it 100 times more
+ *	forks	 with a timer's handler that forks and returns, in both processes: the child
+ *		 continues where the signal came, and calls it 100 times more
  *	threads	 in 3,000 threads, one after the other, and 100 that live on
  *	wait	 a thousand times; then it says "ready", waits for a byte to read, and calls it again
  */
@@ -108,6 +108,8 @@ static void handlers(void)
 	struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
 
 	signal(SIGALRM, on_alarm);
+	take(0, NULL); /* a thread's first hit makes its writer: a handler's within that is lost */
+	calls = 1;
 	setitimer(ITIMER_REAL, &often, NULL);
 	while (handled < HANDLED) {
 		take(calls & 1, NULL);
