@@ -68,6 +68,9 @@ static int test_holds(const struct writer *writer, const struct plan_test *test,
 	case PREDICATE_OF_cpu:
 		value = cpu_number();
 		break;
+	case PREDICATE_OF_pid:
+		value = (uint32_t)writer->pid;
+		break;
 	case PREDICATE_OF_comm:
 		return text_holds(test, (uintptr_t)writer->comm, 0);
 	default:

@@ -41,6 +41,8 @@ static inline uint64_t number_of(const struct writer *writer, const struct plan_
 
 	if (field->of == PREDICATE_OF_tid)
 		return (uint32_t)writer->tid;
+	if (field->of == PREDICATE_OF_pid)
+		return (uint32_t)writer->pid;
 	if (field->of == PREDICATE_OF_cpu)
 		return cpu_number();
 	/* may read past the payload, but never past the stack that holds it */

@@ -358,6 +358,7 @@ struct writer *arena_writer_new(void)
 	writer->stack = arena_own_stack();
 	writer->elsewhere = (struct writer_stack){ 0 };
 	writer->tid = arena_own_tid();
+	writer->pid = arena->pid;
 	writer->name_looks = 0;
 	memcpy(writer->comm, process_comm, sizeof writer->comm);
 	/*

@@ -141,6 +141,7 @@ struct writer {
 	struct cost_counters *counters;
 	uint32_t counters_asked, counters_answered;
 	struct rows *rows[DEPTH_MAX][SESSIONS_MAX]; /* when they were needed */
+	int32_t pid;
 } __attribute__((aligned(64)));
 
 /*

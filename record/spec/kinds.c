@@ -34,7 +34,7 @@
 	SUM("max", "FIELD+FIELD", "and their greatest", SUM_FIELDS_MAX),				\
 	SUM("avg", "FIELD+FIELD", "the same as sum, which has the mean too", SUM_FIELDS_MAX),		\
 	SUM("hist", "FIELD", "how often each size of value came, by four sizes to a power of two", 1),	\
-	SUM("by", "FIELD+FIELD", "sums for each value of these fields; also caller, callchain (with bt=N), tid, cpu, comm", SUM_KEYS_MAX)
+	SUM("by", "FIELD+FIELD", "sums for each value of these fields; also caller, callchain (with bt=N), pid, tid, cpu, comm", SUM_KEYS_MAX)
 #define COUNT FLAG("count", code_request, sums.is_wanted, 1, "no events, but how often it was hit", .divider = '+')
 
 static const struct spec_option marker_options[] = {
