@@ -328,6 +328,8 @@ int schema_put_copy(struct trace_schema *schema, const struct trace_class *class
 	schema_text(class, &text);
 	err = text.error ? text.error
 			 : schema_put_text(schema, class->id, class->types, text.at, class->names);
+	if (err > 0)
+		schema_find(schema, class->id)->trigger = class->trigger;
 	text_release(&text);
 	return err;
 }

@@ -36,8 +36,9 @@ struct trace_class {
 	const struct enumeration **names;
 	uint32_t name_bytes; /* lengths, for those who print many */
 	uint8_t field_bytes[SCHEMA_FIELDS_MAX];
-	uint32_t index;	 /* its place in classes[]; for tables of readers */
-	uint32_t number; /* of schema_number(); 0: not asked for yet */
+	unsigned int trigger; /* of a recorder: record/session/triggers.h; 0: none */
+	uint32_t index;	      /* its place in classes[]; for tables of readers */
+	uint32_t number;      /* of schema_number(); 0: not asked for yet */
 };
 
 struct trace_schema {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The writer's folder, stream files, facts and metadata.
+ * What a recording knows: its processes, clocks, enumerations and event classes, and how far each
+ * stream has come. It tells that to the folder that it writes (trace/destination.h), and again to
+ * the next one.
  *
  * Before the next packet the writer appends a packet of the new facts, and to the metadata, which
  * it keeps as a text that only grows, the new classes. It replaces the metadata when a clock has
@@ -9,226 +11,29 @@
 #include "trace/writer.h"
 
 #include "base/array.h"
-#include "base/slots.h"
 #include "trace/facts.h"
 #include "trace/folder.h"
-#include "trace/index.h"
 #include "trace/jitdump.h"
 #include "trace/kernel_names.h"
 #include "trace/metadata.h"
+#include "trace/destination.h"
 #include "trace/packet_walk.h"
 #include "trace/perf_map.h"
+#include "trace/recent.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
 #define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may be hostile */
 /* written by a process for each id that it may inherit: from then on all of them are declared */
 #define DECLARE_ALL_BYTES 16384u
-#define LOCK_TRIES 50
-#define LOCK_PAUSE_NS 20000000
-#define FACTS_PACKET_BYTES (64u << 10) /* one is written when it is as large */
-#define FACTS_UNWRITTEN_MAX (8u << 20) /* what waits for room on the disk */
-
-/* ---- stream files. There may be many thousands; few are open. ---- */
-
-struct stream_file {
-	struct index_packet next; /* its offset is the next packet's; the file keeps its name */
-	int is_made;		  /* its file is there */
-	int fd;			  /* -1 while closed */
-};
-
-struct streams {
-	int dir;		  /* borrowed */
-	struct index *index;	  /* likewise */
-	struct stream_file **all; /* by number */
-	size_t room;
-	uint32_t count;
-	struct slots slots; /* of all, by stream and instance */
-	struct stream_file *open[TRACE_FILES_OPEN_MAX];
-	uint32_t open_count, open_max;
-	uint64_t closed; /* files, so far */
-	int close_error; /* the first error of any close */
-};
-
-/*
- * Close any: where more streams than are open are written to in turn, the one that was written to
- * longest ago would always be the next to be needed.
- */
-static void close_one(struct streams *streams)
-{
-	uint32_t place = slots_hash(++streams->closed) % streams->open_count;
-	struct stream_file *file = streams->open[place];
-
-	if (close(file->fd) && !streams->close_error)
-		streams->close_error = -errno;
-	file->fd = -1;
-	streams->open[place] = streams->open[--streams->open_count];
-}
-
-static int file_open(struct streams *streams, struct stream_file *file)
-{
-	char name[INDEX_FILE_BYTES];
-
-	if (file->fd >= 0)
-		return 0;
-	index_file(&file->next, name);
-	if (streams->open_count == streams->open_max)
-		close_one(streams);
-	for (;;) {
-		int err;
-
-		if (file->is_made)
-			file->fd = openat(streams->dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-		else
-			file->fd = folder_create(streams->dir, name, 0600);
-		if (file->fd >= 0)
-			break;
-		err = file->is_made ? -errno : file->fd;
-		file->fd = -1;
-		if ((err != -EMFILE && err != -ENFILE) || !streams->open_count)
-			return err;
-		close_one(streams);
-	}
-	file->is_made = 1;
-	streams->open[streams->open_count++] = file;
-	return 0;
-}
-
-static uint32_t files_open_max(void)
-{
-	struct rlimit limit = { 0 };
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_cur / 8 < TRACE_FILES_OPEN_MIN)
-		return TRACE_FILES_OPEN_MIN;
-	return limit.rlim_cur / 8 < TRACE_FILES_OPEN_MAX ? (uint32_t)(limit.rlim_cur / 8)
-							 : TRACE_FILES_OPEN_MAX;
-}
-
-/* Find the packet's stream, or make it. */
-static int file_of(struct streams *streams, const struct wm_packet *head,
-		   struct stream_file **found)
-{
-	uint32_t hash = slots_hash(head->instance ^ (uint64_t)head->stream_id << 40), number;
-	struct stream_file *file;
-
-	if (slots_fit(&streams->slots))
-		return -ENOMEM;
-	for (uint64_t at = hash; slots_next(&streams->slots, hash, &at, &number);) {
-		*found = streams->all[number];
-		if ((*found)->next.process == head->stream_id &&
-		    (*found)->next.instance == head->instance)
-			return 0;
-	}
-	if (array_grow(&streams->all, &streams->room, streams->count + 1ul, sizeof(*streams->all)))
-		return -ENOMEM;
-	*found = file = malloc(sizeof(*file));
-	if (!file)
-		return -ENOMEM;
-	*file = (struct stream_file){
-		.next = { .process = head->stream_id,
-			  .pid = head->pid,
-			  .tid = head->tid,
-			  .depth = head->depth,
-			  .number = streams->count - 1, /* UINT32_MAX for the facts, the first */
-			  .instance = head->instance },
-		.fd = -1,
-	};
-	streams->all[streams->count] = file;
-	slots_add(&streams->slots, hash, streams->count++);
-	return 0;
-}
-
-/* Write both parts at an offset; what was written of them on failure is for the caller to cut. */
-static int write_at(int fd, struct iovec parts[2], uint64_t offset)
-{
-	struct iovec *part = parts;
-
-	while (part < parts + 2) {
-		ssize_t count = pwritev(fd, part, (int)(parts + 2 - part), (off_t)offset);
-
-		if (count < 0 && errno == EINTR)
-			continue;
-		if (count < 0)
-			return -errno;
-		offset += (uint64_t)count;
-		while (part < parts + 2 && (size_t)count >= part->iov_len)
-			count -= (ssize_t)part++->iov_len;
-		if (part < parts + 2) {
-			part->iov_base = (char *)part->iov_base + count;
-			part->iov_len -= (size_t)count;
-		}
-	}
-	return 0;
-}
-
-/*
- * Append a packet, whole or not at all, to its stream (head->stream_id and head->instance) and to
- * the index.
- */
-static int streams_write(struct streams *streams, const struct wm_packet *head, const void *content,
-			 size_t bytes, uint32_t events)
-{
-	union {
-		const void *from;
-		void *base;
-	} of_head = { head }, of_content = { content };
-	struct iovec parts[2] = {
-		{ of_head.base, sizeof(*head) },
-		{ of_content.base, bytes },
-	};
-	struct stream_file *file;
-	struct index_packet *next;
-	int err;
-
-	err = file_of(streams, head, &file);
-	if (!err)
-		err = file_open(streams, file);
-	if (err)
-		return err;
-	next = &file->next;
-	next->events = events;
-	next->bytes = sizeof(*head) + bytes;
-	next->begin_ticks = head->begin_ticks;
-	next->end_ticks = head->end_ticks;
-	err = write_at(file->fd, parts, next->offset);
-	if (!err)
-		err = index_add(streams->index, next);
-	if (err) {
-		/* If even that fails, the next packet is written over what stays behind. */
-		(void)!ftruncate(file->fd, (off_t)next->offset);
-		return err;
-	}
-	next->offset += next->bytes;
-	return 0;
-}
-
-/* Close all; returns the first error of any close. */
-static int streams_release(struct streams *streams)
-{
-	while (streams->open_count)
-		close_one(streams);
-	for (uint32_t i = 0; i < streams->count; i++)
-		free(streams->all[i]);
-	free(streams->all);
-	free(streams->slots.all);
-	return streams->close_error;
-}
+/* How long a process's kernel events may come behind its end. */
+#define PAST_NS 1000000000u
 
 /* ---- the writer ---- */
 
@@ -237,7 +42,10 @@ struct writer_process {
 	struct perf_map_owner owner;
 	uint32_t clock;
 	int is_kernel;
-	size_t told_bytes; /* of the facts that its agent reports */
+	struct text told;  /* all facts about it */
+	size_t told_bytes; /* of those that its agent reports */
+	uint64_t end_ns;   /* the wall clock; 0: it runs */
+	int is_past;	   /* no folder is told of it any more, and no packet of its comes */
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
 	int declared_all;  /* of them */
@@ -245,111 +53,68 @@ struct writer_process {
 };
 
 struct trace_writer {
-	int dir;
-	uint32_t watches;
-	struct index index;
-	int changed;	     /* the metadata on disk is behind */
-	int is_head_changed; /* in its clocks, so it has to be replaced */
-	struct metadata metadata;
-	uint8_t uuid[16];
+	struct destination *folder; /* NULL: there is no folder, and packets are kept in memory */
+	struct destination *next;   /* opened, and not begun */
+	struct recent *recent;	    /* NULL: packets go to the folder */
 	char *hostname;
 	struct trace_clock clocks[TRACE_CLOCKS];
 	int clock_known[TRACE_CLOCKS];
 	struct writer_process *processes;
 	int process_count;
-	struct text body;
-	struct text facts, own_facts; /* not written yet; the latter are for our reader alone */
 	struct trace_schema *fact_schema;
-	struct wm_packet fact_head;    /* of their next packet */
-	uint64_t fact_ns;	       /* the wall clock when the last one was noted */
-	struct enumeration_pool enums; /* those that the body declares */
-	struct streams streams;
+	struct enumeration_pool enums;
+	struct text body;     /* of the folder's metadata */
+	struct streams known; /* how far each stream has come */
+	uint64_t said;	      /* events lost, as packets say that were taken */
+	uint64_t begin_ns;    /* the wall clock when the folder began */
 };
-
-/* Every failure to write for want of room is one cause to the user. */
-static int room_error(int err)
-{
-	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? -WM_E_TRACE_FULL : err;
-}
 
 /* ---- facts and metadata ---- */
 
-/* Write a packet; is_own: with its content where other readers take it for padding. */
-static int facts_write(struct trace_writer *writer, struct text *facts, int is_own)
-{
-	struct wm_packet *head = &writer->fact_head;
-	int err;
-
-	if (facts->error || !facts->bytes)
-		return facts->error;
-	head->end_ticks = writer->fact_ns;
-	head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + facts->bytes);
-	head->content_bits = is_own ? 8 * PAGE_HEAD_BYTES : head->packet_bits;
-	err = streams_write(&writer->streams, head, facts->at, facts->bytes, 0);
-	if (err)
-		return err;
-	head->begin_ticks = head->end_ticks;
-	head->seq++;
-	facts->bytes = 0;
-	return 0;
-}
-
-static int facts_flush(struct trace_writer *writer)
-{
-	int err = facts_write(writer, &writer->facts, 0);
-
-	return err ? err : facts_write(writer, &writer->own_facts, 1);
-}
-
-/* The wall clock, which facts do not see go back. */
-static uint64_t fact_now(struct trace_writer *writer)
+static uint64_t wall_ns(void)
 {
 	struct timespec now;
-	uint64_t ns;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	if (ns > writer->fact_ns)
-		writer->fact_ns = ns;
-	return writer->fact_ns;
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Facts were added: write them when they are many. The next packet reports an error that lasts. */
-static void facts_settle(struct trace_writer *writer, struct text *facts)
+/* Note a fact of the recording as a whole: it goes to the present folder. */
+static void note(struct trace_writer *writer, enum fact fact, const union fact_value *values)
 {
-	int err = facts->bytes < FACTS_PACKET_BYTES ? 0 : facts_flush(writer);
-
-	if (err && facts->bytes > FACTS_UNWRITTEN_MAX && !facts->error)
-		facts->error = err;
-}
-
-/* Returns how many bytes the fact has. */
-static size_t note(struct trace_writer *writer, enum fact fact, const union fact_value *values)
-{
-	struct text *facts = fact < FACT_CLOCK ? &writer->facts : &writer->own_facts;
-	size_t before = facts->bytes, bytes;
-
-	fact_put(facts, fact, fact_now(writer), values);
-	bytes = facts->bytes - before;
-	facts_settle(writer, facts);
-	return bytes;
+	if (writer->folder)
+		destination_note(writer->folder, fact, values);
 }
 
 #define NOTE(writer, fact, ...) note(writer, fact, (const union fact_value[]){ __VA_ARGS__ })
 
+/* Note a fact about a process, which the next folders are told too. Returns its bytes. */
+static size_t note_of(struct trace_writer *writer, struct writer_process *of, enum fact fact,
+		      const union fact_value *values)
+{
+	size_t before = of->told.bytes;
+
+	if (of->is_past)
+		return 0;
+	fact_put(&of->told, fact, wall_ns(), values);
+	note(writer, fact, values);
+	return of->told.bytes - before;
+}
+
 static int metadata_write(struct trace_writer *writer)
 {
+	struct destination *folder = writer->folder;
 	struct text head = { 0 };
 	int err;
 
-	metadata_head(&head, writer->uuid, writer->hostname);
+	metadata_head(&head, folder->uuid, writer->hostname);
 	for (uint32_t i = 0; i < TRACE_CLOCKS; i++)
 		if (writer->clocks[i].used)
 			metadata_clock(&head, i, &writer->clocks[i]);
 	metadata_stream(&head, FACTS_STREAM, CLOCK_OF_FACTS, 0);
 	for (uint32_t i = 0; i < FACT_CLOCK; i++)
 		metadata_event(&head, FACTS_STREAM, schema_find(writer->fact_schema, i));
-	err = metadata_replace(&writer->metadata, writer->dir, &head, &writer->body);
+	err = metadata_replace(&folder->metadata, folder->dir, &head, &writer->body);
 	text_release(&head);
 	return err;
 }
@@ -357,144 +122,159 @@ static int metadata_write(struct trace_writer *writer)
 /* Have everything on disk that the next packet needs. */
 static int writer_flush(struct trace_writer *writer)
 {
-	int err = facts_flush(writer);
+	struct destination *folder = writer->folder;
+	int err = folder ? destination_facts_write(folder) : 0;
 
-	if (err || !writer->changed)
+	if (err || !folder || !folder->is_behind)
 		return err;
 	if (writer->body.error)
 		return -ENOMEM;
-	err = writer->is_head_changed ? -EBADF : metadata_append(&writer->metadata, &writer->body);
+	err = folder->is_head_behind ? -EBADF : metadata_append(&folder->metadata, &writer->body);
 	if (err)
 		err = metadata_write(writer);
 	if (!err)
-		writer->changed = writer->is_head_changed = 0;
+		folder->is_behind = folder->is_head_behind = 0;
 	return err;
 }
 
-/* ---- opening ---- */
-
-/* 1; 0: it has files; -errno. */
-static int is_empty(int fd)
+/* The folder's error, as the user's cause. */
+static int write_failed(struct trace_writer *writer, int err)
 {
-	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0), empty = 1;
-	DIR *list = copy < 0 ? NULL : fdopendir(copy);
-	struct dirent *entry;
+	return writer->folder ? destination_failed(writer->folder, err) : err;
+}
 
-	if (!list) {
-		int err = -errno;
+/* That of a file beside the streams is one of the trace when there was no room for it. */
+static int beside_failed(struct trace_writer *writer, int err)
+{
+	return destination_cause(err) == -WM_E_TRACE_FULL ? write_failed(writer, err) : err;
+}
 
-		if (copy >= 0)
-			close(copy);
+/* ---- a folder is told what is known ---- */
+
+static void tell_clock(struct trace_writer *writer, uint32_t kind)
+{
+	const struct trace_clock *clock = &writer->clocks[kind];
+
+	NOTE(writer, FACT_CLOCK, { .u = kind }, { .u = clock->ticks_hz },
+	     { .u = (uint64_t)clock->offset_s }, { .u = clock->offset_ticks });
+}
+
+static void tell_enum(struct trace_writer *writer, const struct enumeration *of)
+{
+	struct destination *folder = writer->folder;
+
+	metadata_enum(&writer->body, of);
+	fact_put_enum(&folder->own_facts, destination_now(folder), of);
+}
+
+static void tell_class(struct trace_writer *writer, int process, const struct trace_class *class)
+{
+	struct destination *folder = writer->folder;
+
+	metadata_event(&writer->body, (uint32_t)process, class);
+	fact_put_class(&folder->own_facts, destination_now(folder), (uint32_t)process, class);
+	destination_settle(folder, &folder->own_facts);
+	folder->is_behind = 1;
+}
+
+/* The facts about a process, as if they were noted now: times in a stream do not go back. */
+static void tell_facts(struct trace_writer *writer, const struct text *told)
+{
+	struct destination *folder = writer->folder;
+	struct text *facts = &folder->facts;
+	size_t first = facts->bytes;
+	uint64_t now = destination_now(folder);
+	struct walk walk;
+	uint32_t id = 0;
+
+	text_add(facts, told->at, told->bytes);
+	if (facts->error)
+		return;
+	walk = (struct walk){ .at = (uint8_t *)facts->at + first,
+			      .end = (uint8_t *)facts->at + facts->bytes };
+	while (walk.at < walk.end) {
+		memcpy(facts->at + (walk.at - (uint8_t *)facts->at) + EVENT_EXTENDED_BYTES -
+			       sizeof(now),
+		       &now, sizeof(now));
+		if (walk_header(&walk, &id) ||
+		    walk_fields(&walk, schema_find(writer->fact_schema, id)))
+			break;
+	}
+	destination_settle(folder, facts);
+}
+
+static void tell_process(struct trace_writer *writer, int number)
+{
+	const struct writer_process *of = &writer->processes[number];
+
+	tell_facts(writer, &of->told);
+	metadata_stream(&writer->body, (uint32_t)number, of->clock, of->is_kernel);
+	for (uint32_t i = 0; i < of->schema->count; i++)
+		tell_class(writer, number, of->schema->classes[i]);
+}
+
+/* Tell the new folder all, but of processes that had ended by `since_ns` of the wall clock. */
+static int tell_all(struct trace_writer *writer, uint64_t since_ns)
+{
+	text_release(&writer->body);
+	writer->body = (struct text){ 0 };
+	if (writer->hostname)
+		NOTE(writer, FACT_HOST, fact_string(writer->hostname));
+	for (uint32_t i = 0; i < CLOCK_OF_FACTS; i++)
+		if (writer->clock_known[i])
+			tell_clock(writer, i);
+	for (size_t i = 0; i < writer->enums.count; i++)
+		tell_enum(writer, writer->enums.all[i]);
+	for (int i = 0; i < writer->process_count; i++) {
+		struct writer_process *of = &writer->processes[i];
+
+		if (of->end_ns && of->end_ns + PAST_NS < since_ns) {
+			of->is_past = 1;
+			text_release(&of->told);
+			of->told = (struct text){ 0 };
+		}
+		if (of->told.error)
+			return of->told.error;
+		if (!of->is_past)
+			tell_process(writer, i);
+	}
+	return 0;
+}
+
+/* ---- folders ---- */
+
+static int writer_new(struct trace_writer **writer)
+{
+	struct trace_writer *made = calloc(1, sizeof(*made));
+	int err = made ? fact_schema_new(&made->fact_schema) : -ENOMEM;
+
+	*writer = NULL;
+	if (err) {
+		free(made);
 		return err;
 	}
-	rewinddir(list);
-	while ((entry = readdir(list)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			empty = 0;
-	closedir(list);
-	return empty;
-}
-
-/*
- * Open the folder, made if need be, see that it is empty, and lock it where the file system can:
- * that keeps repairs and compression away. Returns its descriptor. A reader that came right behind
- * mkdir() has the lock for a moment.
- */
-static int open_empty(const char *path)
-{
-	const struct timespec pause = { .tv_nsec = LOCK_PAUSE_NS };
-	int fd, empty = 0, is_locked = 0;
-
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return -errno;
-	fd = folder_open(path);
-	if (fd < 0)
-		return fd;
-	for (int tries = 0; !is_locked && tries < LOCK_TRIES && (empty = is_empty(fd)) > 0;
-	     tries++) {
-		is_locked = !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
-		if (!is_locked)
-			nanosleep(&pause, NULL);
-	}
-	/* another writer may have had it meanwhile */
-	if (is_locked)
-		empty = is_empty(fd);
-	if (is_locked && empty > 0)
-		return fd;
-	close(fd);
-	return empty < 0 ? empty : -WM_E_TRACE_DIR;
-}
-
-static void uuid_make(uint8_t uuid[16])
-{
-	if (getrandom(uuid, 16, 0) != 16)
-		memset(uuid, 0x5a, 16);
-	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40); /* version 4, RFC 4122 */
-	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
-}
-
-/*
- * Lock the index, by which a reader knows that more is to come. Without that lock it would take the
- * folder's for that of a repair, and wait: where the file system has none for the index, give up
- * the folder's too.
- */
-static void index_lock(struct trace_writer *writer)
-{
-	int err;
-
-	do
-		err = flock(writer->index.fd, LOCK_EX);
-	while (err && errno == EINTR);
-	if (err)
-		flock(writer->dir, LOCK_UN);
-}
-
-/* Make the files that a trace has from the start. */
-static int files_make(struct trace_writer *writer)
-{
-	int err = fact_schema_new(&writer->fact_schema);
-
-	if (!err)
-		err = index_make(&writer->index, writer->dir, INDEX_NAME, writer->uuid);
-	if (err)
-		return err;
-	index_lock(writer);
-	writer->fact_head = (struct wm_packet){ .magic = PACKET_MAGIC,
-						.stream_id = FACTS_STREAM,
-						.begin_ticks = fact_now(writer),
-						.realtime_ns = fact_now(writer),
-						.comm = "facts" };
-	memcpy(writer->fact_head.uuid, writer->uuid, sizeof(writer->uuid));
-	NOTE(writer, FACT_TRACE, { .u = FACTS_FORMAT }, fact_string(WAYMARK_VERSION));
-	return writer_flush(writer);
+	made->clocks[CLOCK_OF_FACTS] = (struct trace_clock){ .used = 1, .ticks_hz = 1000000000 };
+	made->begin_ns = wall_ns();
+	*writer = made;
+	return 0;
 }
 
 int trace_writer_open(struct trace_writer **writer, const char *dir)
 {
-	struct trace_writer *made = calloc(1, sizeof(*made));
-	int err;
+	struct trace_writer *made;
+	int err = writer_new(&made);
 
 	*writer = NULL;
-	if (!made)
-		return -ENOMEM;
-	made->index.fd = made->metadata.fd = -1;
-	made->dir = open_empty(dir);
-	if (made->dir < 0) {
-		err = made->dir;
-		free(made);
+	if (err)
 		return err;
+	err = destination_open(&made->folder, dir);
+	if (!err) {
+		err = write_failed(made, writer_flush(made));
+		if (err)
+			destination_undo(made->folder);
 	}
-	made->streams = (struct streams){ .dir = made->dir,
-					  .index = &made->index,
-					  .open_max = files_open_max() };
-	uuid_make(made->uuid);
-	made->clocks[CLOCK_OF_FACTS] = (struct trace_clock){ .used = 1, .ticks_hz = 1000000000 };
-	made->changed = made->is_head_changed = 1;
-	err = room_error(files_make(made));
 	if (err) {
-		unlinkat(made->dir, INDEX_NAME, 0);
-		unlinkat(made->dir, FACTS_FILE, 0);
-		unlinkat(made->dir, "metadata", 0);
+		made->folder = NULL;
 		trace_writer_close(made);
 		return err;
 	}
@@ -502,20 +282,123 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	return 0;
 }
 
-void trace_end_set(struct trace_writer *writer, const struct trace_end *end)
+int trace_writer_keep(struct trace_writer **writer, uint64_t bytes, uint64_t age_ns)
 {
-	writer->index.head.length_ns = end->length_ns;
-	writer->index.head.discarded = end->discarded;
-	writer->index.head.unwritten_blocks = end->unwritten_blocks;
-	writer->index.head.unwritten_threads = end->unwritten_threads;
+	int err = writer_new(writer);
+
+	if (err)
+		return err;
+	(*writer)->recent = calloc(1, sizeof(*(*writer)->recent));
+	if (!(*writer)->recent) {
+		trace_writer_close(*writer);
+		*writer = NULL;
+		return -ENOMEM;
+	}
+	(*writer)->recent->bytes_max = bytes;
+	(*writer)->recent->age_ns_max = age_ns;
+	return 0;
 }
 
-/* Note the first error of writing for the trace's index, and return it as the user's cause. */
-static int write_failed(struct trace_writer *writer, int err)
+int trace_next_open(struct trace_writer *writer, const char *dir)
 {
-	if (err < 0 && !writer->index.head.write_error)
-		writer->index.head.write_error = (uint32_t)-err;
-	return room_error(err);
+	return writer->next ? -EBUSY : destination_open(&writer->next, dir);
+}
+
+int trace_next_begin(struct trace_writer *writer)
+{
+	struct destination *ended = writer->folder;
+	uint64_t oldest_ns = writer->begin_ns;
+	int err = write_failed(writer, writer_flush(writer)), closed;
+
+	if (writer->recent)
+		oldest_ns = wall_ns() - trace_kept_ns(writer);
+	else
+		ended->unsaid = 0; /* that is for the last folder */
+	closed = destination_close(ended);
+	writer->folder = writer->next;
+	writer->next = NULL;
+	err = err ? err : closed;
+	closed = tell_all(writer, oldest_ns);
+	if (!closed)
+		closed = write_failed(writer, writer_flush(writer));
+	writer->begin_ns = wall_ns();
+	return err ? err : closed;
+}
+
+uint64_t trace_kept_ns(const struct trace_writer *writer)
+{
+	uint64_t came_ns = writer->recent ? recent_trim(writer->recent) : 0;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return came_ns ? (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - came_ns : 0;
+}
+
+int trace_kept_write(struct trace_writer *writer)
+{
+	struct recent_packets held;
+	int err = recent_hold(writer->recent, &held);
+
+	if (err)
+		return err;
+	err = write_failed(writer, recent_write(&held, writer->folder));
+	recent_let_go(&held);
+	recent_free(writer->recent);
+	writer->recent = NULL;
+	return err;
+}
+
+struct trace_snapshot {
+	struct destination *folder;
+	struct recent_packets held;
+};
+
+int trace_snapshot_take(struct trace_writer *writer, struct trace_snapshot **snapshot)
+{
+	struct trace_snapshot *made = calloc(1, sizeof(*made));
+	int err = made ? recent_hold(writer->recent, &made->held) : -ENOMEM;
+
+	if (!err)
+		err = write_failed(writer, writer_flush(writer));
+	if (err) {
+		if (made)
+			recent_let_go(&made->held);
+		free(made);
+		made = NULL;
+		destination_close(writer->folder);
+	} else {
+		made->folder = writer->folder;
+	}
+	writer->folder = NULL;
+	*snapshot = made;
+	return err;
+}
+
+int trace_snapshot_write(struct trace_snapshot *snapshot)
+{
+	int err = destination_failed(snapshot->folder,
+				     recent_write(&snapshot->held, snapshot->folder));
+	int closed = destination_close(snapshot->folder);
+
+	return err ? err : closed;
+}
+
+void trace_snapshot_free(struct trace_snapshot *snapshot)
+{
+	recent_let_go(&snapshot->held);
+	free(snapshot);
+}
+
+void trace_end_set(struct trace_writer *writer, const struct trace_end *end)
+{
+	struct destination *folder = writer->folder;
+
+	if (!folder)
+		return;
+	folder->index.head.length_ns = end->length_ns;
+	folder->unsaid = end->discarded > writer->said ? end->discarded - writer->said : 0;
+	folder->index.head.unwritten_blocks = end->unwritten_blocks;
+	folder->index.head.unwritten_threads = end->unwritten_threads;
 }
 
 int trace_in_memory_add(struct trace_writer *writer, const char *what)
@@ -533,8 +416,10 @@ void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint
 
 uint32_t trace_watch_add(struct trace_writer *writer, const char *spec)
 {
-	NOTE(writer, FACT_WATCH, { .u = writer->watches }, fact_string(spec));
-	return writer->watches++;
+	if (!writer->folder)
+		return 0;
+	NOTE(writer, FACT_WATCH, { .u = writer->folder->watches }, fact_string(spec));
+	return writer->folder->watches++;
 }
 
 void trace_figure_add(struct trace_writer *writer, uint32_t watch, const char *name, uint64_t value)
@@ -561,7 +446,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	struct writer_process *larger, *added;
 	int number = writer->process_count;
 	struct trace_clock *clock;
-	int err;
+	int err, is_head_changed = 0;
 
 	if (!process->ticks_hz)
 		return -EINVAL;
@@ -570,7 +455,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 		if (!writer->hostname)
 			return -ENOMEM;
 		NOTE(writer, FACT_HOST, fact_string(writer->hostname));
-		writer->is_head_changed = 1;
+		is_head_changed = 1;
 	}
 	larger = reallocarray(writer->processes, (size_t)number + 1, sizeof(*larger));
 	if (!larger)
@@ -587,19 +472,27 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 	if (err)
 		return err;
 	clock = &writer->clocks[added->clock];
-	writer->is_head_changed |= !clock->used;
+	is_head_changed |= !clock->used;
 	clock->used = 1;
 	if (!clock->ticks_hz)
 		clock->ticks_hz = process->ticks_hz;
 	if (id_bytes > sizeof(process->build_id))
 		id_bytes = sizeof(process->build_id);
-	NOTE(writer, begin_of(process->way), { .u = (uint64_t)number }, { .u = process->pid },
-	     { .u = process->ppid }, { .u = added->clock }, { .u = process->start_time },
-	     { .u = process->begin_ns }, { .run = { process->build_id, id_bytes } },
-	     fact_string(process->exe));
-	metadata_stream(&writer->body, (uint32_t)number, added->clock, added->is_kernel);
+	note_of(writer, added, begin_of(process->way),
+		(const union fact_value[]){ { .u = (uint64_t)number },
+					    { .u = process->pid },
+					    { .u = process->ppid },
+					    { .u = added->clock },
+					    { .u = process->start_time },
+					    { .u = process->begin_ns },
+					    { .run = { process->build_id, id_bytes } },
+					    fact_string(process->exe) });
 	writer->process_count++;
-	writer->changed = 1;
+	if (!writer->folder)
+		return number;
+	metadata_stream(&writer->body, (uint32_t)number, added->clock, added->is_kernel);
+	writer->folder->is_behind = 1;
+	writer->folder->is_head_behind |= is_head_changed;
 	return number;
 }
 
@@ -609,20 +502,21 @@ int trace_perf_maps_copy(struct trace_writer *writer)
 	int first = 0;
 
 	for (int i = 0; i < writer->process_count; i++) {
-		int err = writer->processes[i].is_kernel
+		const struct writer_process *of = &writer->processes[i];
+		int err = of->is_kernel || of->is_past
 				  ? 0
-				  : perf_map_copy(writer->dir, &writer->processes[i].owner, &room);
+				  : perf_map_copy(writer->folder->dir, &of->owner, &room);
 
 		first = first ? first : err;
 	}
-	return room_error(first) == -WM_E_TRACE_FULL ? write_failed(writer, first) : first;
+	return beside_failed(writer, first);
 }
 
 int trace_kernel_names_add(struct trace_writer *writer, uint64_t *addresses, size_t count)
 {
-	int err = kernel_names_write(writer->dir, "", addresses, count);
+	int err = kernel_names_write(writer->folder->dir, "", addresses, count);
 
-	return room_error(err) == -WM_E_TRACE_FULL ? write_failed(writer, err) : err;
+	return beside_failed(writer, err);
 }
 
 static struct writer_process *process_of(struct trace_writer *writer, int process)
@@ -645,10 +539,8 @@ static const struct enumeration *enum_declare(struct trace_writer *writer,
 	size_t before = writer->enums.count;
 	const struct enumeration *kept = of ? enumeration_pool_copy(&writer->enums, of) : NULL;
 
-	if (writer->enums.count > before) {
-		metadata_enum(&writer->body, kept);
-		fact_put_enum(&writer->own_facts, fact_now(writer), kept);
-	}
+	if (writer->enums.count > before && writer->folder)
+		tell_enum(writer, kept);
 	return kept;
 }
 
@@ -671,12 +563,8 @@ static const struct enumeration *enum_labelled(struct trace_writer *writer, uint
 /* Declare a class that the process's schema has. */
 static void class_declare(struct trace_writer *writer, int process, uint32_t id)
 {
-	const struct trace_class *class = schema_find(writer->processes[process].schema, id);
-
-	metadata_event(&writer->body, (uint32_t)process, class);
-	fact_put_class(&writer->own_facts, fact_now(writer), (uint32_t)process, class);
-	facts_settle(writer, &writer->own_facts);
-	writer->changed = 1;
+	if (writer->folder)
+		tell_class(writer, process, schema_find(writer->processes[process].schema, id));
 }
 
 int trace_event_add_named(struct trace_writer *writer, int process, uint32_t id,
@@ -707,16 +595,20 @@ static void note_told(struct trace_writer *writer, struct writer_process *of, en
 {
 	if (of->told_bytes > TOLD_BYTES_MAX)
 		return;
-	of->told_bytes += note(writer, fact, values);
+	of->told_bytes += note_of(writer, of, fact, values);
 	if (of->told_bytes > TOLD_BYTES_MAX)
-		note(writer, FACT_CUT, values); /* of the same process */
+		note_of(writer, of, FACT_CUT, values); /* of the same process */
 }
 
 int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
 {
-	if (!process_of(writer, process))
+	struct writer_process *of = process_of(writer, process);
+
+	if (!of)
 		return -EINVAL;
-	NOTE(writer, FACT_END, { .u = (uint64_t)process }, { .u = end_ns });
+	note_of(writer, of, FACT_END,
+		(const union fact_value[]){ { .u = (uint64_t)process }, { .u = end_ns } });
+	of->end_ns = end_ns;
 	return 0;
 }
 
@@ -785,13 +677,13 @@ int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t tic
 	if (!ticks_hz)
 		return -EINVAL;
 	metadata_clock_offset(&set, ticks, realtime_ns);
-	if (memcmp(&set, clock, sizeof(set))) {
-		NOTE(writer, FACT_CLOCK, { .u = kind }, { .u = ticks_hz },
-		     { .u = (uint64_t)set.offset_s }, { .u = set.offset_ticks });
-		writer->changed = writer->is_head_changed = 1;
-	}
-	*clock = set;
 	writer->clock_known[kind] = 1;
+	if (!memcmp(&set, clock, sizeof(set)))
+		return 0;
+	*clock = set;
+	tell_clock(writer, kind);
+	if (writer->folder)
+		writer->folder->is_behind = writer->folder->is_head_behind = 1;
 	return 0;
 }
 
@@ -883,80 +775,116 @@ static int declare_inherited(struct trace_writer *writer, int process, const voi
 								    : 0;
 }
 
-int trace_packet_is_declared(const struct trace_writer *writer, int process, const void *content,
-			     size_t bytes)
+void trace_trigger_set(struct trace_writer *writer, int process, uint32_t id, unsigned int trigger)
+{
+	struct trace_class *class = schema_find(writer->processes[process].schema, id);
+
+	if (class)
+		class->trigger = trigger;
+}
+
+int trace_packet_each(const struct trace_writer *writer, int process, const void *content,
+		      size_t bytes,
+		      int (*call)(const struct trace_class *class, const uint8_t *at, void *data),
+		      void *data)
 {
 	struct walk walk = { .at = content, .end = (const uint8_t *)content + bytes };
 	const struct writer_process *of;
+	int got = 0;
 	uint32_t id;
 
 	if (process < 0 || process >= writer->process_count)
-		return 0;
+		return -1;
 	of = &writer->processes[process];
-	while (walk.at < walk.end) {
+	while (walk.at < walk.end && !got) {
 		const struct trace_class *class;
+		const uint8_t *fields;
 
 		if (walk_header(&walk, &id))
-			return 0;
+			return -1;
 		class = schema_find(of->schema, id);
 		if (!class)
 			class = inherited_class(writer, of, id);
+		fields = walk.at;
 		if (!class || walk_fields(&walk, class))
-			return 0;
+			return -1;
+		got = call(class, fields, data);
 	}
-	return 1;
+	return got;
+}
+
+static int skip(const struct trace_class *class, const uint8_t *at, void *data)
+{
+	(void)class, (void)at, (void)data;
+	return 0;
+}
+
+int trace_packet_is_declared(const struct trace_writer *writer, int process, const void *content,
+			     size_t bytes)
+{
+	return !trace_packet_each(writer, process, content, bytes, skip, NULL);
 }
 
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
 		       const void *content, size_t bytes, uint32_t events)
 {
 	struct writer_process *of = process_of(writer, process);
+	struct packet_step step;
+	struct stream *known;
 	int err = 0;
 
-	if (!of || bytes > UINT32_MAX)
+	if (!of || of->is_past || bytes > UINT32_MAX)
 		return -EINVAL;
 	if (!writer->clock_known[of->clock])
 		trace_clock_set(writer, writer->clocks[of->clock].ticks_hz, head->begin_ticks,
 				head->realtime_ns);
 	if (of->from >= 0 && !of->declared_all)
 		err = declare_inherited(writer, process, content, bytes);
-	if (!err)
+	if (!err && !writer->recent)
 		err = writer_flush(writer);
 	if (err)
 		return write_failed(writer, err);
 	head->magic = PACKET_MAGIC;
-	memcpy(head->uuid, writer->uuid, sizeof(head->uuid));
 	head->stream_id = (uint32_t)process;
 	head->content_bits = head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + bytes);
-	err = streams_write(&writer->streams, head, content, bytes, events);
-	return write_failed(writer, err);
+	err = streams_find(&writer->known, head, &known);
+	if (err)
+		return err;
+	step = (struct packet_step){ .missed = head->seq - known->seq,
+				     .lost = head->discarded - known->discarded };
+	err = writer->recent
+		      ? recent_add(writer->recent, head, &step, content, bytes, events)
+		      : destination_packet(writer->folder, head, &step, content, bytes, events);
+	if (err)
+		return write_failed(writer, err);
+	known->seq = head->seq + 1;
+	known->discarded = head->discarded;
+	writer->said += step.lost;
+	return 0;
 }
 
 int trace_writer_close(struct trace_writer *writer)
 {
-	int err, closed, ended, shut;
+	int err, closed;
 
 	if (!writer)
 		return 0;
-	err = writer_flush(writer);
-	metadata_release(&writer->metadata);
-	err = write_failed(writer, err);
-	closed = write_failed(writer, streams_release(&writer->streams));
-	ended = writer->index.fd < 0 ? 0 : index_end(&writer->index);
-	shut = index_close(&writer->index);
-	ended = ended ? ended : shut;
+	err = write_failed(writer, writer_flush(writer));
+	closed = destination_close(writer->folder);
+	if (writer->next)
+		destination_undo(writer->next);
 	for (int i = 0; i < writer->process_count; i++) {
 		trace_schema_free(writer->processes[i].schema);
 		free(writer->processes[i].owner.jitdump);
+		text_release(&writer->processes[i].told);
 	}
 	free(writer->processes);
+	recent_free(writer->recent);
+	streams_release(&writer->known);
 	enumeration_pool_release(&writer->enums);
 	text_release(&writer->body);
-	text_release(&writer->facts);
-	text_release(&writer->own_facts);
 	trace_schema_free(writer->fact_schema);
 	free(writer->hostname);
-	close(writer->dir);
 	free(writer);
-	return err ? err : closed ? closed : room_error(ended);
+	return err ? err : closed;
 }

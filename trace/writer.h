@@ -27,13 +27,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Stream files that a writer has open at once: an eighth of the descriptors that it may have when
- * it is made, between these bounds.
- */
-#define TRACE_FILES_OPEN_MIN 16
-#define TRACE_FILES_OPEN_MAX 256
-
 struct trace_writer;
 
 struct trace_process {
@@ -56,6 +49,37 @@ struct trace_process {
  * is released with trace_writer_close(); it is NULL after a failure.
  */
 int trace_writer_open(struct trace_writer **writer, const char *dir);
+
+/*
+ * The same without a folder: the newest packets are kept in memory, of `bytes` with their heads and
+ * of the last `age_ns`; 0: any. 0 or -ENOMEM.
+ */
+int trace_writer_keep(struct trace_writer **writer, uint64_t bytes, uint64_t age_ns);
+
+/* How long ago the oldest packet came that is kept in memory; 0: none is. */
+uint64_t trace_kept_ns(const struct trace_writer *writer);
+
+/*
+ * Make the next folder. Errors as of trace_writer_open(), and -EBUSY: there is one. Then, when all
+ * is noted that the present folder ends with, trace_next_begin() closes that, and tells the next
+ * one what is known of the processes that live, or have packets in memory. That one has begun also
+ * after an error, which is the first of both.
+ */
+int trace_next_open(struct trace_writer *writer, const char *dir);
+int trace_next_begin(struct trace_writer *writer);
+
+/* Write what is kept in memory to the folder that has begun, and from now on all. */
+int trace_kept_write(struct trace_writer *writer);
+
+/*
+ * Take what is kept in memory, and the folder that has begun, for trace_snapshot_write(), which
+ * another thread may call meanwhile. Then there is no folder, and packets are kept as before.
+ * *snapshot is NULL after an error. trace_snapshot_free() is called by the writer's thread.
+ */
+struct trace_snapshot;
+int trace_snapshot_take(struct trace_writer *writer, struct trace_snapshot **snapshot);
+int trace_snapshot_write(struct trace_snapshot *snapshot);
+void trace_snapshot_free(struct trace_snapshot *snapshot);
 
 struct trace_end {
 	uint64_t length_ns;	    /* of the recording, without what came before its start */
@@ -147,7 +171,7 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 
 /*
  * Append a packet to its stream, which is named by (process, head->instance) and made when it is
- * new; `events` are in it. Fills in head's magic, uuid, stream_id, content_bits and packet_bits.
+ * new; `events` are in it. Fills in head's magic, stream_id, content_bits and packet_bits.
  * -WM_E_TRACE_FULL when there is no room (nothing of the packet stays behind; it may be tried
  * again), else -errno.
  *
@@ -155,6 +179,19 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
  */
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
 		       const void *content, size_t bytes, uint32_t events);
+
+/* An event that was declared, also one that is inherited, is one of a trigger; 0: of none. */
+void trace_trigger_set(struct trace_writer *writer, int process, uint32_t id, unsigned int trigger);
+
+/*
+ * Call for each event in a packet's content, whose fields are at `at`, until that returns other
+ * than 0, which is returned. -1: an event was not declared, nor is inherited, or can't be read.
+ */
+struct trace_class;
+int trace_packet_each(const struct trace_writer *writer, int process, const void *content,
+		      size_t bytes,
+		      int (*call)(const struct trace_class *class, const uint8_t *at, void *data),
+		      void *data);
 
 /* Whether all events in a packet's content were declared, or are inherited. */
 int trace_packet_is_declared(const struct trace_writer *writer, int process, const void *content,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/testing/babeltrace.h"
+#include "read/pass/summary.h"
 #include "read/pass/testing/canon.h"
 #include "trace/testing/packets.h"
 
@@ -565,4 +566,161 @@ Test(writer, metadata_that_finds_no_room_keeps_the_old)
 	text_release(&text);
 	sample_release(&sample);
 	sample_folder_remove(dir);
+}
+
+/* ---- several folders ---- */
+
+/* A packet of one event; `discarded` so far, as the agent counts it. */
+static void write_lossy(struct trace_writer *writer, struct sample *sample, uint64_t discarded)
+{
+	sample->head.discarded = discarded;
+	cr_assert_eq(write_packet(writer, sample, 8), 0);
+}
+
+/* What the folder has: events, and how many were lost. */
+static void expect_folder(const char *path, uint32_t events, uint64_t lost)
+{
+	struct trace_reader *reader;
+	struct summary *summary;
+
+	cr_assert_eq(trace_reader_open(&reader, path), 0, "%s", path);
+	cr_assert_eq(summary_make(&summary, reader), 0);
+	cr_expect_eq(summary->total, events, "%s: %lu events", path, summary->total);
+	cr_expect_eq(summary->discarded, lost, "%s: %lu lost", path, summary->discarded);
+	cr_expect_eq(summary->missing_packets, 0, "%s", path);
+	summary_free(summary);
+	trace_reader_close(reader);
+	strcpy(dir, path);
+	expect_events(events);
+}
+
+static void next_folder(struct trace_writer *writer, const char *path)
+{
+	cr_assert_eq(trace_next_open(writer, path), 0);
+	cr_assert_eq(trace_next_open(writer, "/tmp"), -EBUSY);
+	cr_assert_eq(trace_next_begin(writer), 0);
+}
+
+Test(writer, folders_follow_each_other_and_each_has_its_own_losses)
+{
+	struct trace_writer *writer;
+	struct sample sample = { 0 };
+	char folder[3][64];
+
+	for (int i = 0; i < 3; i++)
+		sample_folder(folder[i]);
+	strcpy(dir, folder[0]);
+	writer = open_writer();
+	write_lossy(writer, &sample, 0);
+	write_lossy(writer, &sample, 5);
+	next_folder(writer, folder[1]);
+	write_lossy(writer, &sample, 5);
+	write_lossy(writer, &sample, 7);
+	write_lossy(writer, &sample, 7);
+	next_folder(writer, folder[2]);
+	write_lossy(writer, &sample, 7);
+	trace_end_set(writer, &(struct trace_end){ .length_ns = 1, .discarded = 10 });
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_folder(folder[0], 2, 5);
+	expect_folder(folder[1], 3, 2);
+	expect_folder(folder[2], 1, 3); /* those that no packet says */
+	for (int i = 0; i < 3; i++)
+		sample_folder_remove(folder[i]);
+	sample_release(&sample);
+}
+
+Test(writer, a_process_that_has_ended_is_in_no_later_folder)
+{
+	struct trace_process other = about;
+	struct trace_writer *writer;
+	struct sample sample = { 0 };
+	char folder[2][64];
+	struct canon canon;
+
+	sample_folder(folder[0]);
+	sample_folder(folder[1]);
+	strcpy(dir, folder[0]);
+	writer = open_writer();
+	other.pid = 11;
+	other.exe = "/bin/y";
+	cr_assert_eq(trace_process_end(writer, 0, 1), 0);
+	cr_assert_eq(trace_process_add(writer, &other), 1);
+	cr_assert_eq(
+		trace_event_add(writer, 1, 0, SAMPLE_TYPES(WM_TYPE_U32), "mj\na\nd\nc.c\n1\nn"), 0);
+	next_folder(writer, folder[1]);
+	sample_begin(&sample, 1);
+	sample_event(&sample, 0, 1, 0);
+	sample_u32(&sample, 7);
+	cr_assert_eq(sample_write(&sample, writer, 0), -EINVAL, "it is past");
+	cr_assert_eq(sample_write(&sample, writer, 1), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(canon_read(&canon, folder[1]), 0);
+	cr_expect_eq(canon.count, 1);
+	canon_release(&canon);
+	strcpy(dir, folder[1]);
+	expect_events(1);
+	sample_folder_remove(folder[0]);
+	sample_folder_remove(folder[1]);
+	sample_release(&sample);
+}
+
+Test(writer, the_newest_packets_are_kept_and_written_as_often_as_asked)
+{
+	struct trace_snapshot *snapshot;
+	struct trace_writer *writer;
+	struct sample sample = { 0 };
+	char folder[3][64];
+
+	for (int i = 0; i < 3; i++)
+		sample_folder(folder[i]);
+	cr_assert_eq(trace_writer_keep(&writer, 6000, 0), 0);
+	cr_assert_eq(trace_kept_ns(writer), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	cr_assert_eq(
+		trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR), "mj\na\nb\nc.c\n1\ns"), 0);
+	for (uint64_t i = 0; i < 10; i++) {
+		sample.head.discarded = i;
+		cr_assert_eq(write_packet(writer, &sample, 1500), 0);
+	}
+	cr_assert_gt(trace_kept_ns(writer), 0);
+	for (int i = 0; i < 2; i++) {
+		next_folder(writer, folder[i]);
+		cr_assert_eq(trace_snapshot_take(writer, &snapshot), 0);
+		/* what comes meanwhile is not in it, and is kept */
+		sample.head.discarded = 10;
+		cr_assert_eq(write_packet(writer, &sample, 1500), 0);
+		cr_assert_eq(trace_snapshot_write(snapshot), 0);
+		trace_snapshot_free(snapshot);
+	}
+	next_folder(writer, folder[2]);
+	cr_assert_eq(trace_kept_write(writer), 0);
+	cr_assert_eq(write_packet(writer, &sample, 8), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_folder(folder[0], 3, 3);
+	expect_folder(folder[1], 3, 3);
+	expect_folder(folder[2], 4, 2);
+	for (int i = 0; i < 3; i++)
+		sample_folder_remove(folder[i]);
+	sample_release(&sample);
+}
+
+Test(writer, packets_that_are_too_old_are_dropped)
+{
+	struct trace_writer *writer;
+	struct sample sample = { 0 };
+
+	cr_assert_eq(trace_writer_keep(&writer, 0, 1), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	cr_assert_eq(
+		trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR), "mj\na\nb\nc.c\n1\ns"), 0);
+	for (int i = 0; i < 20000; i++)
+		cr_assert_eq(write_packet(writer, &sample, 8), 0);
+	sample_folder(dir);
+	cr_assert_eq(trace_next_open(writer, dir), 0);
+	cr_assert_eq(trace_next_begin(writer), 0);
+	cr_assert_eq(trace_kept_write(writer), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_events(1); /* the newest is kept always */
+	sample_folder_remove(dir);
+	sample_release(&sample);
 }
