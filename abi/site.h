@@ -76,9 +76,12 @@ struct wm_site {
  *	SUBSYSTEM
  *	EVENT
  *	FILE         as given to the compiler
- *	LINE         and, behind a space, the level (base/level.h) of a marker that has one
+ *	LINE         and, behind a space, the level (base/level.h) of a marker that has one, or
+ *	             of a probe that is a trigger (record/session/triggers.h) its number
  *	FIELDS       the arguments as written, divided by commas outside (), "" and ''
  */
+
+#define SITE_TRIGGER " on" /* and the trigger's number, behind the LINE */
 
 /* Bytes of a number or a pointer, of an array's element. 0: the type has no fixed size, or none. */
 static inline uint8_t site_type_bytes(uint8_t type)

@@ -5,6 +5,7 @@
 #include "record/session/adopt.h"
 #include "record/session/life.h"
 #include "record/session/process.h"
+#include "record/session/triggers.h"
 #include "record/session/unrecorded.h"
 #include "record/watch/watching.h"
 #include "trace/writer.h"
@@ -44,6 +45,8 @@ static int packet_write(struct drain_packet *packet, void *data)
 					 packet->content, packet->bytes, packet->events);
 	if (err < 0 && !session->trace_error)
 		session->trace_error = err;
+	if (err >= 0)
+		triggers_look(session, to->process->trace, packet->content, packet->bytes);
 	return err < 0 ? err : 0;
 }
 

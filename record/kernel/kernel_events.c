@@ -832,6 +832,10 @@ static void release(struct wm_session *session)
 static void end(struct wm_session *session)
 {
 	kernel_end(session);
+}
+
+static void results(struct wm_session *session)
+{
 	if (session->kernel)
 		kernel_tasks_end(session->kernel->tasks);
 }
@@ -1040,6 +1044,7 @@ const struct source kernel_source = {
 	.part = kernel_part,
 	.answered = answered,
 	.end = end,
+	.results = results,
 	.findings = kernel_findings,
 	.release = release,
 };

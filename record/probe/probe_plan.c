@@ -127,8 +127,14 @@ static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *
 		     const struct code_field *fields, unsigned int count, const char *last)
 {
 	const char *source = place->source && !strchr(place->source, '\n') ? place->source : "";
-	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u\n", kind, place->subsystem,
+	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u", kind, place->subsystem,
 			    place->event, source, place->line);
+
+	if (place->trigger && used < TEXT_BYTES)
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, SITE_TRIGGER "%u",
+				 place->trigger);
+	if (used < TEXT_BYTES)
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "\n");
 
 	for (unsigned int i = 0; i < count && used < TEXT_BYTES; i++)
 		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", i ? ", " : "",
@@ -283,7 +289,7 @@ static int has_same_sums(const struct code_place *there, const struct code_place
 /* Whether one event or its sums have all hits that the other has, and of sums no others. */
 static int has_all_hits(const struct code_place *there, const struct code_place *place)
 {
-	if (there->is_once != place->is_once)
+	if (there->is_once != place->is_once || there->trigger != place->trigger)
 		return 0;
 	if (there->sums || place->sums)
 		return has_same_sums(there, place) && has_same_predicates(there, place);
@@ -440,6 +446,7 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	making->spec->matches++;
 	wanted.is_safe = making->spec->request->is_safe;
 	wanted.callers = making->spec->request->callers;
+	wanted.trigger = making->spec->trigger;
 	if (!err && wanted.callers) {
 		err = callchain_make_room(&wanted);
 		detail = err ? "its fields and the callchain are more than 16" : detail;

@@ -4,6 +4,7 @@
 #include "base/maps.h"
 #include "record/probe/probes.h"
 #include "record/session/life.h"
+#include "record/session/triggers.h"
 #include "target/process/target.h"
 #include "target/process/ticks.h"
 #include "trace/schema.h"
@@ -425,12 +426,17 @@ static int trace_event(struct wm_session *session, const struct process *process
 		       const struct event *event)
 {
 	const struct enumeration *names[CODE_FIELDS_MAX];
+	int err;
 
 	if (process->trace < 0 || !session->writer)
 		return 0;
 	enumerated_find(session->probes->plans, event->text, names);
-	return trace_event_add_named(session->writer, process->trace, event->id, event->types,
-				     event->text, names);
+	err = trace_event_add_named(session->writer, process->trace, event->id, event->types,
+				    event->text, names);
+	if (!err)
+		trace_trigger_set(session->writer, process->trace, event->id,
+				  trigger_of(session, event->text));
+	return err;
 }
 
 int process_declare(struct wm_session *session, struct process *process, uint32_t id,

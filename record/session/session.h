@@ -32,6 +32,7 @@ struct process;
 struct spec_list;
 struct target;
 struct trace_writer;
+struct triggers;
 struct unrecorded_list;
 struct watched_list;
 struct watermark;
@@ -50,6 +51,7 @@ struct wm_session {
 	struct unrecorded_list *unrecorded;
 	struct name_list *names; /* existing markers, once a spec matched none */
 	struct patience *patience;
+	struct triggers *triggers;
 	struct kernel *kernel; /* of its kernel events; NULL: none */
 
 	struct listener *listeners; /* one for each user whose processes are recorded */
@@ -68,9 +70,12 @@ struct wm_session {
 	unsigned int in_step; /* nested calls of session_step(), and of waits */
 
 	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
-	char *dir;
-	int trace_error; /* the first failure to write the trace; nothing is written after it */
-	int explained;	 /* an error that the detail has words about; 0: none */
+	char *dir;		     /* the present folder; NULL: none */
+	int is_kept;	    /* the newest events are kept in memory, and there is no folder */
+	int is_written;	    /* the last folder is closed */
+	uint64_t folder_ns; /* when it began, if it is not the first: CLOCK_MONOTONIC */
+	int trace_error;    /* the first failure to write the trace; nothing is written after it */
+	int explained;	    /* an error that the detail has words about; 0: none */
 
 	struct number_list numbers; /* of event names; its processes' schemas share them */
 	struct ticks_point began;   /* the base of all times */
@@ -196,6 +201,12 @@ int drain_session_all(struct wm_session *session);
  * messages.
  */
 void drain_session_aside(struct wm_session *session, struct process *process);
+
+/* Whether it has what a recording of more than one folder can't have: -EINVAL with the detail. */
+int session_folders_refused(struct wm_session *session);
+
+/* Write what the last folder ends with, and close it. Returns session->trace_error. */
+int session_folder_close(struct wm_session *session);
 
 /* Drain a process's store for the last time, and free the drain. */
 int drain_session_finish(struct wm_session *session, struct process *process);

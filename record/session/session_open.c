@@ -6,6 +6,7 @@
 #include "record/session/patience.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"
+#include "record/session/triggers.h"
 #include "record/session/unrecorded.h"
 #include "record/spec/names.h"
 #include "record/spec/spec.h"
@@ -147,6 +148,7 @@ struct whole {
 	struct live live;
 	struct watched_list watched;
 	struct unrecorded_list unrecorded;
+	struct triggers triggers;
 	struct name_list names;
 	struct patience patience;
 };
@@ -163,6 +165,7 @@ static struct wm_session *session_new(void)
 		.live = &whole->live,
 		.watched = &whole->watched,
 		.unrecorded = &whole->unrecorded,
+		.triggers = &whole->triggers,
 		.names = &whole->names,
 		.patience = &whole->patience,
 	};
@@ -293,28 +296,6 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return session_fail(session, -WM_E_NO_PROC, "%s", spec);
 	probes_release(session->probes); /* they hold plans for fewer specs */
 	return session_spec_add(session, spec);
-}
-
-int wm_session_output(struct wm_session *session, const char *dir)
-{
-	struct session_call call SESSION_CALL = session_call_begin();
-	int err = dir ? session_call_refused(session) : -EINVAL;
-
-	if (err)
-		return err;
-	if (session->running || session->dir)
-		return session_fail(session, -EBUSY, "%s", dir);
-	err = trace_writer_open(&session->writer, dir);
-	if (err) {
-		session->writer = NULL;
-		return session_fail(session, err, "%s", dir);
-	}
-	session->dir = strdup(dir);
-	if (!session->dir)
-		return -ENOMEM;
-	for (struct process *p = session->processes; p && !err; p = p->next)
-		err = process_trace(session, p);
-	return err < 0 ? session_fail(session, err, "%s", dir) : 0;
 }
 
 /* In a forked child: close its copies of the sockets, or agents would not see the parent end. */

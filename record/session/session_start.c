@@ -91,8 +91,8 @@ int wm_session_start(struct wm_session *session)
 		return err;
 	if (session->running)
 		return session_fail(session, -EALREADY, "the session runs");
-	if (session->dir && !session->writer)
-		return session_fail(session, -EINVAL, "%s: the recording has ended", session->dir);
+	if (session->is_written)
+		return session_fail(session, -EINVAL, "the recording has ended");
 	if (!session->specs->count)
 		return session_fail(session, -WM_E_SPEC, "no event was added");
 	err = check_scope(session);

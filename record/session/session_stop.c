@@ -13,61 +13,6 @@
 #define SHARED_WAIT_NS 600000000u
 #define ROUNDS_MAX 8 /* to end children that are forked while a session ends */
 
-/* Write the clocks' rates to the trace; they are more exact now, after a longer time. */
-static void note_length(struct wm_session *session)
-{
-	struct wm_session_status status = { .size = sizeof(status) };
-	struct ticks_point now;
-	uint64_t hz;
-	int err;
-
-	ticks_now(STORE_CLOCK_TSC, &now);
-	hz = ticks_hz_between(&session->began, &now);
-	err = trace_clock_set(session->writer, hz ? hz : session->tsc_hz, session->began.ticks,
-			      session->began.realtime_ns);
-	if (!err)
-		err = trace_clock_set(session->writer, 1000000000u, session->began.monotonic_ns,
-				      session->began.realtime_ns);
-	if (err && !session->trace_error)
-		session->trace_error = err;
-	wm_session_status_get(session, &status);
-	trace_end_set(session->writer,
-		      &(struct trace_end){
-			      .length_ns = session->started_ns
-						   ? ticks_monotonic_ns() - session->started_ns
-						   : 0,
-			      .discarded = status.discarded,
-			      .unwritten_blocks = status.trail_unwritten,
-			      .unwritten_threads = status.trail_unwritten_threads,
-		      });
-}
-
-static int close_trace(struct wm_session *session)
-{
-	int err, copied, closed;
-
-	FOR_SOURCES(source, results)
-		source->results(session);
-	for (size_t i = 0; i < session->unrecorded->count; i++) {
-		const struct unrecorded *one = &session->unrecorded->all[i];
-		char reason[PATH_MAX + 256];
-
-		snprintf(reason, sizeof(reason), "%s%s%s", wm_error_text(one->error),
-			 one->detail ? ": " : "", one->detail ? one->detail : "");
-		trace_unrecorded_add(session->writer, one->program, one->processes, reason);
-	}
-	if (session->unrecorded->unnamed)
-		trace_unrecorded_add(session->writer, "others", session->unrecorded->unnamed,
-				     UNRECORDED_UNNAMED);
-	copied = trace_perf_maps_copy(session->writer);
-	closed = trace_writer_close(session->writer);
-	err = closed ? closed : copied;
-	session->writer = NULL;
-	if (err && !session->trace_error)
-		session->trace_error = err;
-	return session->trace_error;
-}
-
 /* Keep the first error of ending a process. */
 static int note_end(struct wm_session *session, const struct process *process, int first, int err)
 {
@@ -184,15 +129,13 @@ int wm_session_stop(struct wm_session *session)
 		else /* it may have ended, and be unread: its hits count, below */
 			session_quiet_sources(session, p);
 	}
-	if (session->writer)
-		note_length(session);
 	if (!first)
 		zero = session_use_zero(session, (struct detail){ session->detail,
 								  sizeof(session->detail) });
 	if (session->writer) {
-		err = close_trace(session);
+		err = session_folder_close(session);
 		if (err && err != session->explained)
-			session_fail(session, err, "%s", session->dir);
+			session_fail(session, err, "%s", session->dir ? session->dir : "");
 		first = err ? err : first;
 	}
 	session_pollable_update(session);
