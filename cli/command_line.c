@@ -4,11 +4,13 @@
 #include "base/array.h"
 #include "base/quantity.h"
 #include "cli/cli.h"
+#include "cli/folders.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define OPTIONS_MAX 40
 #define ID_FIRST 256 /* behind all letters */
@@ -164,11 +166,19 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
 
 int command_line_folder(const struct command_line *line, int argc, char **argv, const char **dir)
 {
+	char newest[PATH_MAX + 16], metadata[PATH_MAX + 16];
+
 	if (optind != argc - 1)
 		return complain_usage(line->name, optind == argc ? "name the trace's folder"
 								 : "only one folder at a time");
 	*dir = argv[optind];
-	return -1;
+	folders_newest(*dir, newest);
+	snprintf(metadata, sizeof(metadata), "%s/metadata", *dir);
+	if (!strcmp(newest, *dir) || !access(metadata, F_OK))
+		return -1;
+	complain_words("waymark: %s has several traces, the newest of which is %s: name one\n",
+		       *dir, newest);
+	return CLI_FAILED;
 }
 
 int command_line_number(const char *name, const char *option, const char *text, uint64_t min,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A request is one packet: "list", "add SPEC" or "remove SPEC". So is its answer. Only the
+ * A request is one packet: "list", "add SPEC", "remove SPEC", "snapshot" or "rotate". So is its
+ * answer. Only the
  * recorder's user and root are answered. Each side takes the other for hostile: what comes is
  * bounded, and printed as complain_words() does.
  */
@@ -112,14 +113,38 @@ static void answer_list(int fd, const struct spec_list *specs)
 	text_release(&lines);
 }
 
-static void obey(int fd, struct wm_session *session, const char *request)
+static int is_folder_verb(const char *verb)
 {
+	return !strcmp(verb, "snapshot") || !strcmp(verb, "rotate");
+}
+
+static void answer_folder(struct control *control, struct wm_session *session, int is_rotation)
+{
+	const char *name = "";
+	int err = control->folder_write ? control->folder_write(control->data, is_rotation, &name)
+					: -ENOENT;
+
+	if (err == -ENOENT)
+		answer(control->client, err,
+		       is_rotation ? "record it with --rotate: it is in one folder"
+				   : "record it with --last: it keeps nothing in memory");
+	else
+		answer(control->client, err, err ? wm_session_detail(session) : name);
+}
+
+static void obey(struct control *control, struct wm_session *session, const char *request)
+{
+	int fd = control->client;
 	int adds = !strncmp(request, "add ", 4), removes = !strncmp(request, "remove ", 7);
 	const char *spec = request + (adds ? 4 : 7);
 	int err = -WM_E_PROTOCOL;
 
 	if (!strcmp(request, "list")) {
 		answer_list(fd, session->specs);
+		return;
+	}
+	if (is_folder_verb(request)) {
+		answer_folder(control, session, !strcmp(request, "rotate"));
 		return;
 	}
 	if (adds || removes)
@@ -155,7 +180,7 @@ void control_serve(struct control *control, struct wm_session *session)
 	if (got < 0 && errno == EAGAIN && ticks_monotonic_ns() - control->since_ns < REQUEST_NS)
 		return;
 	if (got > 0 && (size_t)got == strlen(request))
-		obey(control->client, session, request);
+		obey(control, session, request);
 	else
 		answer(control->client, -WM_E_PROTOCOL, "");
 	client_drop(control);
@@ -167,9 +192,13 @@ static const char usage[] =
 	"Usage: waymark control [--json] DIR|PID add SPEC\n"
 	"       waymark control [--json] DIR|PID remove SPEC\n"
 	"       waymark control [--json] DIR|PID list\n"
+	"       waymark control [--json] DIR|PID snapshot\n"
+	"       waymark control [--json] DIR|PID rotate\n"
 	"\n"
 	"Change what a running `waymark record` records: DIR is the folder that it writes, or PID its\n"
 	"process. SPEC is an event spec as record's -e takes it; `list` shows those that it has now.\n"
+	"`snapshot` has record --last write what it keeps in memory, `rotate` has record --rotate go\n"
+	"on in a new folder; both print the folder's name.\n"
 	"\n"
 	"  --json      print what came of it as one JSON object\n"
 	"  -h, --help  this text\n";
@@ -278,6 +307,12 @@ static const struct row_column control_columns[] = {
 static ROW_TABLE(control_table, "control", "What waymark control --json begins with.",
 		 control_columns);
 
+static const struct row_column folder_columns[] = {
+	{ "dir", ROW_TEXT, ROW_PLAIN, 0, "the folder that was written, or is written now" },
+};
+static ROW_TABLE(folder_table, "written", "What waymark control snapshot and rotate print.",
+		 folder_columns);
+
 static void show_spec(struct rows *rows, char *spec)
 {
 	char *missing = strchr(spec, '\t');
@@ -288,8 +323,13 @@ static void show_spec(struct rows *rows, char *spec)
 	ROWS_PUT(rows, spec_columns, row_text(spec), row_words(missing));
 }
 
-static int complain_control(const char *where, int err, const struct answer *answer)
+static int complain_control(const char *where, const char *request, int err,
+			    const struct answer *answer)
 {
+	if (!err && is_folder_verb(request) && answer->status == -ENOENT) {
+		complain_words("waymark: %s: %s\n", where, answer->text);
+		return CLI_FAILED;
+	}
 	if (!err && answer->status != -ENOENT)
 		return complain(answer->status, "%s", answer->text);
 	complain_words("waymark: %s: %s\n", err ? where : answer->text,
@@ -315,13 +355,16 @@ static int run(const char *where, const char *request, int is_json)
 	if (err || answer.status)
 		failed = row_text(wm_error_text(err ? err : answer.status));
 	rows_record(rows, &control_table, &failed);
-	rows_open(rows, &spec_table, &(struct rows_layout){ .is_bare = 1 });
-	while (!err && !answer.status && *lines)
+	rows_open(rows, is_folder_verb(request) ? &folder_table : &spec_table,
+		  &(struct rows_layout){ .is_bare = 1 });
+	if (is_folder_verb(request) && !err && !answer.status)
+		ROWS_PUT(rows, folder_columns, row_text(answer.text));
+	while (!is_folder_verb(request) && !err && !answer.status && *lines)
 		show_spec(rows, strsep(&lines, "\n"));
 	rows_close(rows);
 	status = output_rows_end(CLI_FINE);
 	close(fd);
-	return err || answer.status ? complain_control(where, err, &answer) : status;
+	return err || answer.status ? complain_control(where, request, err, &answer) : status;
 }
 
 int cmd_control(int argc, char **argv)
@@ -335,9 +378,11 @@ int cmd_control(int argc, char **argv)
 		return status;
 	argv += optind;
 	has_spec = count > 1 && (!strcmp(argv[1], "add") || !strcmp(argv[1], "remove"));
-	if (count != 2 + has_spec || (!has_spec && strcmp(argv[1], "list") != 0))
+	if (count != 2 + has_spec ||
+	    (!has_spec && strcmp(argv[1], "list") != 0 && !is_folder_verb(argv[1])))
 		return complain_usage("control",
-				      "a folder or a process, then add SPEC, remove SPEC or list");
+				      "a folder or a process, then add SPEC, remove SPEC, "
+				      "list, snapshot or rotate");
 	if (snprintf(request, sizeof(request), "%s%s%s", argv[1], has_spec ? " " : "",
 		     has_spec ? argv[2] : "") >= (int)sizeof(request))
 		return complain_usage("control", "a spec has at most 1024 bytes");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/guardian.h"
 
+#include "cli/folders.h"
 #include "trace/writer.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ static void let_go_of_all(int keep)
 
 static void watch(int fd, const char *dir)
 {
-	char byte;
+	char byte, name[PATH_MAX + 16];
 	ssize_t got;
 	sigset_t all;
 
@@ -52,7 +53,8 @@ static void watch(int fd, const char *dir)
 	 * the lock falls with the recorder's descriptors, which may take a moment longer than the
 	 * pipe
 	 */
-	for (int i = 0; i < REPAIR_TRIES && trace_repair(dir) == -EBUSY; i++)
+	folders_newest(dir, name);
+	for (int i = 0; i < REPAIR_TRIES && trace_repair(name) == -EBUSY; i++)
 		poll(NULL, 0, REPAIR_STEP_MS);
 	_exit(0);
 }

@@ -198,7 +198,8 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 		sum_up_trail(progress, status, live);
 	if (!status->trail_processes || status->processes_ever)
 		sum_up_events(progress, status, policy, crowded_out);
-	complain_words("waymark: the trace is in %s\n", dir);
+	if (dir)
+		complain_words("waymark: the trace is in %s\n", dir);
 }
 
 /* ---- for programs ---- */

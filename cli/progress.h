@@ -39,8 +39,8 @@ void progress_clear(struct progress *progress);
 uint64_t progress_elapsed_ns(const struct progress *progress);
 
 /*
- * The closing words on stderr: what was recorded, what was lost, where it is; with advice on the
- * losses where some were `crowded_out`, for want of room.
+ * The closing words on stderr: what was recorded, what was lost, where it is (NULL: the caller says
+ * that); with advice on the losses where some were `crowded_out`, for want of room.
  */
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
 		     const struct live *live, const char *dir, enum wm_policy policy,

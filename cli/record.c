@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/name_match.h"
+#include "base/quantity.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/compress.h"
 #include "cli/control.h"
 #include "cli/findings.h"
 #include "cli/flight.h"
+#include "cli/folders.h"
 #include "cli/guardian.h"
 #include "cli/progress.h"
 #include "cli/report.h"
+#include "cli/snapshots.h"
 #include "cli/targets.h"
 #include "cli/watch_counts.h"
 #include "read/locks/locks.h"
@@ -16,15 +19,11 @@
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
 #include "record/session/session.h"
+#include "record/session/triggers.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
 #include "record/watch/watches.h"
-#include "trace/folder.h"
-#include "trace/index.h"
-#include "trace/kernel_names.h"
-#include "trace/perf_map.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -52,10 +51,24 @@ struct record_options {
 	char dir[PATH_MAX];
 	uint64_t for_ns; /* 0: no end */
 	int json, verbose, wait_all, compress;
-	int is_default;	      /* no spec was given */
-	int made_dir;	      /* dir[] is the default name, and we made that folder */
-	struct flight flight; /* --on */
+	int is_default;			  /* no spec was given */
+	int made_dir;			  /* dir[] is the default name, and we made that folder */
+	struct command_texts on;	  /* --on; without --last, */
+	struct flight flight;		  /* which is this */
+	struct snapshots snapshots;	  /* --last */
+	uint64_t rotate_bytes, rotate_ns; /* --rotate; both 0: not given */
+	uint64_t keep;			  /* 0: all */
 };
+
+static int keeps(const struct record_options *options)
+{
+	return options->snapshots.last_bytes || options->snapshots.last_ns;
+}
+
+static int has_folders(const struct record_options *options)
+{
+	return keeps(options) || options->rotate_bytes || options->rotate_ns;
+}
 
 static const char help[] =
 	"Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
@@ -68,8 +81,14 @@ static const char help[] =
 	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n" TARGETS_HELP
 		TARGETS_CPU_HELP
 	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
-	"  --on TRIGGER        with -e trail/last=SIZE/: write the trace, print the last branches and\n"
-	"                      end on crash, exit or signal[:NAME]\n"
+	"  --last TIME|SIZE    keep the newest events in memory, and write them at the end, or:\n"
+	"  --on TRIGGER        write them whenever an event of a SPEC comes, on crash, exit, or a\n"
+	"                      signal:USR1 to waymark; waymark control PID snapshot does it, too\n"
+	"                      with -e trail/last=SIZE/ write the trace, print the last branches\n"
+	"                      and end on crash, exit or signal[:NAME]\n"
+	"  --per-hour N        of --on: write so often at most (default: 60)\n"
+	"  --rotate TIME|SIZE  begin a new folder, DIR/0001 and so on, after each hour or gigabyte\n"
+	"  --keep N            of --last and --rotate: keep the N newest folders\n"
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
 	"  --strict            stop every thread of the program while its code changes\n"
 	"  --prearm            change every site once as the program starts, before it can\n"
@@ -109,7 +128,31 @@ static int trigger_take(void *data, const struct command_option *option, const c
 {
 	(void)option;
 	(void)name;
-	return flight_parse(&((struct record_options *)data)->flight, text);
+	return command_line_text(text, &((struct record_options *)data)->on) ? CLI_FAILED
+									     : CLI_FINE;
+}
+
+static int last_take(void *data, const struct command_option *option, const char *text,
+		     const char *name)
+{
+	(void)option;
+	(void)name;
+	return snapshots_read_last(&((struct record_options *)data)->snapshots, text);
+}
+
+static int rotate_take(void *data, const struct command_option *option, const char *text,
+		       const char *name)
+{
+	struct record_options *options = data;
+
+	(void)option;
+	if (!quantity_size(text, 1u << 20, UINT64_MAX, &options->rotate_bytes) ||
+	    !quantity_time(text, 1000000000, &options->rotate_ns))
+		return CLI_FINE;
+	return complain_usage(name,
+			      "--rotate takes a time of 1s or more, or a size of 1M or more, "
+			      "not %s",
+			      text);
 }
 
 /* In the order of enum wm_policy, without the default. */
@@ -125,7 +168,13 @@ static const struct command_option table[] = {
 	TARGETS_CPU_ROWS(record_options),
 	{ "policy", 0, COMMAND_WORD, COMMAND_TO(record_options, targets.session.policy),
 	  .min = WM_POLICY_DISCARD, .words = policies },
+	{ "last", 0, COMMAND_CALL, .take = last_take },
 	{ "on", 0, COMMAND_CALL, .take = trigger_take, .words = triggers },
+	{ "per-hour", 0, COMMAND_NUMBER, COMMAND_TO(record_options, snapshots.per_hour), .min = 1,
+	  .max = SNAPSHOTS_AN_HOUR_MAX },
+	{ "rotate", 0, COMMAND_CALL, .take = rotate_take },
+	{ "keep", 0, COMMAND_NUMBER, COMMAND_TO(record_options, keep), .min = 1,
+	  .max = UINT32_MAX },
 	{ "for", 0, COMMAND_TIME, COMMAND_TO(record_options, for_ns), .min = 1 },
 	{ "strict", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.strict), .min = 1 },
 	{ "prearm", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.prearm), .min = 1 },
@@ -162,6 +211,23 @@ static int make_dir(struct record_options *options)
 	return -1;
 }
 
+/* Whether the options of folders go with each other, and with the rest. CLI_FINE or CLI_USAGE. */
+static int folders_check(struct record_options *options)
+{
+	if (keeps(options))
+		return options->rotate_bytes || options->rotate_ns
+			       ? complain_usage("record", "--last and --rotate exclude each other")
+			       : snapshots_read_on(&options->snapshots, &options->on,
+						   options->targets.command != NULL);
+	if (options->on.count > 1)
+		return complain_usage("record", "--on can be given again with --last alone");
+	if (options->on.count && flight_parse(&options->flight, options->on.all[0]))
+		return CLI_USAGE;
+	if (options->keep && !has_folders(options))
+		return complain_usage("record", "--keep is for --last and --rotate");
+	return CLI_FINE;
+}
+
 /* Read the command line: -1, or the exit status to end with. */
 static int options_read(struct record_options *options, int argc, char **argv)
 {
@@ -175,8 +241,14 @@ static int options_read(struct record_options *options, int argc, char **argv)
 	if (!targets->command && targets->session.prearm)
 		return complain_usage("record",
 				      "--prearm is for a program that is started, not for -p");
+	status = folders_check(options);
+	if (status != CLI_FINE)
+		return status;
 	if (flight_check(&options->flight, options->specs.all, options->specs.count))
 		return CLI_USAGE;
+	if (has_folders(options) && options->compress)
+		return complain_usage("record", "--compress is for a recording of one folder: use "
+						"waymark compress DIR/0001");
 	options->is_default = !options->specs.count;
 	if (options->is_default && command_line_text("marker:*:*", &options->specs))
 		return CLI_FAILED;
@@ -193,6 +265,9 @@ struct recording {
 	struct progress progress;
 	struct child child;
 	struct control control;
+	struct folders folders;
+	struct snapshots snapshots;
+	uint64_t folder_ns, folder_bytes; /* of the recording, when the present folder began */
 	struct findings findings;
 	int error;	   /* what ended the recording early */
 	char why[1200];	   /* in words, for --json */
@@ -305,6 +380,90 @@ static int on_progress(const struct session_progress *plan, void *data)
 	return child_interrupts() != 0;
 }
 
+/* ---- folders ---- */
+
+/* The first folder, or memory in place of it. */
+static int begin_output(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	int err;
+
+	if (!has_folders(options))
+		return wm_session_output(recording->session, options->dir);
+	err = session_folders_refused(recording->session);
+	if (!err)
+		err = folders_open(&recording->folders, options->dir);
+	if (err)
+		return err;
+	if (keeps(options))
+		return snapshots_begin(&recording->snapshots, recording->session);
+	err = wm_session_output(recording->session, folders_next(&recording->folders));
+	if (!err)
+		folders_took(&recording->folders);
+	return err;
+}
+
+/* Go on in the next folder. Where it can't be made, the present one goes on. */
+static int rotate(struct recording *recording)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+	int err = wm_session_rotate(recording->session, folders_next(&recording->folders));
+
+	wm_session_status_get(recording->session, &status);
+	recording->folder_ns = progress_elapsed_ns(&recording->progress);
+	recording->folder_bytes = status.bytes;
+	if (!err)
+		folders_took(&recording->folders);
+	return err;
+}
+
+static int rotate_if_due(struct recording *recording, const struct wm_session_status *status)
+{
+	const struct record_options *options = recording->options;
+	uint64_t now_ns = progress_elapsed_ns(&recording->progress);
+	int err;
+
+	if (!(options->rotate_ns && now_ns - recording->folder_ns >= options->rotate_ns) &&
+	    !(options->rotate_bytes &&
+	      status->bytes - recording->folder_bytes >= options->rotate_bytes))
+		return 0;
+	err = rotate(recording);
+	if (!err || recording->session->trace_error)
+		return err;
+	progress_clear(&recording->progress);
+	complain(err, "%s; the recording goes on in %s", wm_session_detail(recording->session),
+		 recording->folders.name);
+	return 0;
+}
+
+static void snapshot_if_due(struct recording *recording)
+{
+	const char *why = snapshots_due(&recording->snapshots, recording->session);
+
+	if (!why)
+		return;
+	progress_clear(&recording->progress);
+	snapshots_write(&recording->snapshots, &recording->folders, recording->session, why);
+}
+
+/* For waymark control. */
+static int folder_write(void *data, int is_rotation, const char **name)
+{
+	struct recording *recording = data;
+	int err;
+
+	if (is_rotation ? !recording->folders.newest : !keeps(recording->options))
+		return -ENOENT;
+	if (is_rotation && keeps(recording->options))
+		return -ENOENT;
+	progress_clear(&recording->progress);
+	err = is_rotation ? rotate(recording)
+			  : snapshots_write(&recording->snapshots, &recording->folders,
+					    recording->session, "control");
+	*name = recording->folders.name;
+	return err;
+}
+
 static int set_up(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
@@ -321,10 +480,12 @@ static int set_up(struct recording *recording)
 	for (size_t i = 0; i < options->specs.count && !err; i++)
 		err = wm_session_add(recording->session, options->specs.all[i]);
 	if (!err)
-		err = wm_session_output(recording->session, options->dir);
+		err = begin_output(recording);
 	if (err)
 		return fail(recording, err);
 	control_begin(&recording->control, options->dir);
+	recording->control.folder_write = folder_write;
+	recording->control.data = recording;
 	flight_set(&recording->flight, recording->session);
 	err = targets_take_in(targets, recording->session, &recording->child);
 	if (!err)
@@ -388,7 +549,7 @@ static void record(struct recording *recording)
 	struct wm_session_status status = { .size = sizeof(status) };
 
 	for (;;) {
-		int alive = wm_session_wait(recording->session, POLL_MS);
+		int alive = wm_session_wait(recording->session, POLL_MS), err;
 		uint64_t now = progress_elapsed_ns(&recording->progress);
 
 		if (alive < 0) {
@@ -399,6 +560,12 @@ static void record(struct recording *recording)
 		progress_show(&recording->progress, &status,
 			      session_held_events(recording->session));
 		control_serve(&recording->control, recording->session);
+		if (keeps(options))
+			snapshot_if_due(recording);
+		else if ((err = rotate_if_due(recording, &status))) {
+			fail(recording, err);
+			return;
+		}
 		if (recording->session->live->fired.has)
 			return;
 		if (options->targets.command ? is_over(recording, alive, now) : alive == 0) {
@@ -411,40 +578,6 @@ static void record(struct recording *recording)
 		if (child_is_interrupted(&recording->child, now))
 			return;
 	}
-}
-
-/*
- * Maps of JIT code; and what a folder that we have made has of streams: of a process that was
- * recorded until another could not be.
- */
-static void remove_processes(DIR *list, int with_streams)
-{
-	struct dirent *entry;
-
-	while ((entry = readdir(list))) {
-		const char *name = entry->d_name;
-
-		if (perf_map_is_name(name) || (with_streams && !name[strspn(name, "0123456789-")]))
-			unlinkat(dirfd(list), name, 0);
-	}
-}
-
-/* It did not come to a recording: take away what was made for it. */
-static void remove_trace(const char *dir, int had_dir)
-{
-	int folder = folder_open(dir); /* its parent's owner may have put another in its place */
-	DIR *list = folder < 0 ? NULL : fdopendir(folder);
-
-	if (!list)
-		return;
-	unlinkat(folder, "metadata", 0);
-	unlinkat(folder, INDEX_NAME, 0);
-	unlinkat(folder, FACTS_FILE, 0);
-	unlinkat(folder, KERNEL_NAMES_FILE, 0);
-	remove_processes(list, !had_dir);
-	if (!had_dir)
-		rmdir(dir);
-	closedir(list);
 }
 
 /* The session ends here; what is to be printed of it as JSON is kept. */
@@ -486,27 +619,68 @@ static void explain_unshare(const struct recording *recording,
 	      stderr);
 }
 
+/* What is in memory goes to a folder, if it is to be written at the end. */
+static int end_output(struct recording *recording)
+{
+	return keeps(recording->options) && !recording->error &&
+			       snapshots_at_end(&recording->snapshots, recording->child.status)
+		       ? rotate(recording)
+		       : 0;
+}
+
+static void sum_up_folders(const struct recording *recording)
+{
+	const struct folders *folders = &recording->folders;
+	const struct snapshots *snapshots = &recording->snapshots;
+	unsigned int count = folders->newest ? folders->newest - folders->first + 1 : 0;
+	char text[32];
+
+	if (!count)
+		complain_words("waymark: no trace was written: no trigger came\n");
+	else if (count == 1)
+		complain_words("waymark: the trace is in %s\n", folders->name);
+	else
+		complain_words("waymark: %u traces were written to %s, from %04u to %04u\n", count,
+			       folders->dir, folders->first, folders->newest);
+	if (snapshots->passed_over)
+		complain_words("waymark: %s more triggers came together with one, or more often "
+			       "than --per-hour %u\n",
+			       quantity_show_count(snapshots->passed_over, text, sizeof(text)),
+			       (unsigned int)snapshots->per_hour);
+	if (recording->session->triggers->misfits)
+		complain_words("waymark: %s events of --on's markers have no such field, or of "
+			       "another type\n",
+			       quantity_show_count(recording->session->triggers->misfits, text,
+						   sizeof(text)));
+}
+
 static int finish(struct recording *recording, int had_dir)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	const struct record_options *options = recording->options;
-	int err = wm_session_stop(recording->session), result = CLI_FINE;
-	int has_sums = 0, has_trace = flight_end(&recording->flight, recording->session);
+	int err = end_output(recording), stopped = wm_session_stop(recording->session);
+	int result = CLI_FINE, has_sums = 0, has_trace;
 	size_t first = recording->findings.count;
 	struct drain_counts counts;
 
+	has_trace = has_folders(options) ? recording->folders.newest != 0
+					 : flight_end(&recording->flight, recording->session);
 	progress_clear(&recording->progress);
+	err = err ? err : stopped;
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status_get(recording->session, &status);
 	session_count(recording->session, &counts);
-	if (has_trace)
-		progress_sum_up(
-			&recording->progress, &status, recording->session->live, options->dir,
-			recording->error ? WM_POLICY_DISCARD : options->targets.session.policy,
-			recording->error ? 0 : counts.crowded_out);
+	if (has_trace || has_folders(options))
+		progress_sum_up(&recording->progress, &status, recording->session->live,
+				has_folders(options) ? NULL : options->dir,
+				recording->error ? WM_POLICY_DISCARD
+						 : options->targets.session.policy,
+				recording->error ? 0 : counts.crowded_out);
+	if (has_folders(options))
+		sum_up_folders(recording);
 	watches_print(recording->session->watched);
-	has_sums = has_trace && spec_sums(recording->session->specs);
+	has_sums = has_trace && !has_folders(options) && spec_sums(recording->session->specs);
 	session_findings(recording->session, 1, &recording->findings);
 	add_unmatched(recording);
 	print_findings(recording, first);
@@ -516,8 +690,10 @@ static int finish(struct recording *recording, int had_dir)
 	close_session(recording, &status);
 	if (has_sums && !options->json && (err = report_sums_of(options->dir, SUMS_SHOWN)))
 		complain(err, "%s", options->dir);
-	if (!has_trace)
-		remove_trace(options->dir, had_dir);
+	if (has_folders(options))
+		folders_close(&recording->folders);
+	else if (!has_trace)
+		folder_remove(options->dir, !had_dir);
 	flight_tell(&recording->flight, options->dir);
 	child_wait(&recording->child);
 	explain_unshare(recording, &status);
@@ -566,8 +742,12 @@ static int give_up(struct recording *recording, int had_dir)
 		add_refused(recording);
 	}
 	close_session(recording, &status);
-	if (has_trace || recording->options->made_dir)
-		remove_trace(recording->options->dir, had_dir);
+	if (recording->folders.newest)
+		folder_remove(recording->folders.name, 1);
+	if (has_folders(recording->options))
+		folders_close(&recording->folders);
+	else if (has_trace || recording->options->made_dir)
+		folder_remove(recording->options->dir, !had_dir);
 	return sum_up_json(recording, CLI_FAILED);
 }
 
@@ -575,7 +755,10 @@ static int run(const struct record_options *options)
 {
 	struct recording recording = { .options = options,
 				       .flight = options->flight,
-				       .control = { -1, -1, -1, 0 },
+				       .snapshots = options->snapshots,
+				       .folders = { .keep = options->keep,
+						    .made_dir = options->made_dir },
+				       .control = { .folder = -1, .listener = -1, .client = -1 },
 				       .guardian = { .fd = -1 } };
 	int had_dir = !options->made_dir && access(options->dir, F_OK) == 0;
 
@@ -594,7 +777,8 @@ static int run(const struct record_options *options)
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_options options = { .targets.session = WM_SESSION_OPTIONS_INIT };
+	struct record_options options = { .targets.session = WM_SESSION_OPTIONS_INIT,
+					  .snapshots.per_hour = SNAPSHOTS_AN_HOUR };
 	int status;
 
 	options.targets.session.allow_unmatched = 1;
@@ -603,6 +787,8 @@ int cmd_record(int argc, char **argv)
 	if (status < 0)
 		status = run(&options);
 	free(options.specs.all);
+	free(options.on.all);
+	free(options.snapshots.specs.all);
 	free(options.targets.pids.all);
 	return status;
 }
