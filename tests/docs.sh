@@ -50,25 +50,6 @@ compiles()
 	echo 'struct wm_probe; int watch_net(struct wm_probe **probe); long unwatch_net(struct wm_probe *probe);'
 	man_example waymark-probe.3
 } | compiles probe -c
-# A handler whose parameters differ from the declaration compiles with no compiler.
-for language in "gcc -std=gnu11 -xc" "clang -std=gnu11 -xc" "g++ -std=c++17 -xc++" "clang++ -std=c++17 -xc++"; do
-	command -v "${language%% *}" >/dev/null || continue
-	for parameters in "int len, const char *peer" "long len, const char *peer" "int len, char *peer" "int len"; do
-		cat >wrong.c <<-END
-			#include <stddef.h>
-			#include <waymark/probe.h>
-			WM_PROBE(net, rx, int, const char *);
-			static void on_rx(void *data, $parameters) {}
-			int add(struct wm_probe **probe) { return wm_probe_add_net_rx(probe, on_rx, NULL); }
-		END
-		# shellcheck disable=SC2086 # a compiler and its options
-		if $language -w -I"$source_dir/include" -c -o wrong.o wrong.c 2>words; then
-			expect "$language compiles a handler with" "$parameters" "int len, const char *peer"
-		elif [ "$parameters" = "int len, const char *peer" ]; then
-			fail "$language: $(cat words)"
-		fi
-	done
-done
 {
 	echo '#include <stdio.h>
 	#include <waymark/error.h>

@@ -92,8 +92,8 @@ int wm_probe_remove(struct wm_probe *probe);
 #define WM_PROBE_END(subsys, event, ...) WM__PROBE('e', end, subsys, event, ##__VA_ARGS__)
 
 #define WM__PROBE_PARAMETER(a, i, type) , type
-#define WM__PROBE_FIELD(a, i, type)                                                                \
-	type wm__v##i;                                                                             \
+#define WM__PROBE_FIELD(a, i, type) type wm__v##i;
+#define WM__PROBE_READ(a, i, type)                                                                 \
 	__builtin_memcpy(&wm__v##i, wm__from, sizeof wm__v##i);                                    \
 	wm__from += sizeof wm__v##i;
 #define WM__PROBE_VALUE(a, i, type) , wm__v##i
@@ -123,6 +123,7 @@ int wm_probe_remove(struct wm_probe *probe);
 		wm_probe_fn wm__fn, void *wm__data, const unsigned char *wm__from)                 \
 	{                                                                                          \
 		WM__EACH(WM__PROBE_FIELD, _, ##__VA_ARGS__)                                        \
+		WM__EACH(WM__PROBE_READ, _, ##__VA_ARGS__)                                         \
 		(void)wm__from;                                                                    \
 		((wm_probe_##verb##_##subsys##_##event##_fn *)wm__fn)(                             \
 			wm__data WM__EACH(WM__PROBE_VALUE, _, ##__VA_ARGS__));                     \

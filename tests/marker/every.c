@@ -4,6 +4,7 @@
  * none may warn, neither about itself nor about the code around it.
  */
 #include <waymark/marker.h>
+#include <waymark/probe.h>
 
 #ifdef __cplusplus
 #include <chrono>
@@ -72,6 +73,43 @@ int every_conditions(int count)
 		WAYMARK(every, twice, twice);
 	}
 	return count;
+}
+
+WM_PROBE(every, values, int, const char *, const char *, double, float, char, unsigned int, void *);
+WM_PROBE(every, bare);
+WM_PROBE_BEGIN(every, span, int);
+WM_PROBE_END(every, span, int);
+
+static int every_sum;
+
+static void every_on_values(void *data, int count, const char *name, const char *text, double real,
+			    float narrow, char letter, unsigned int flags, void *row)
+{
+	(void)data, (void)name, (void)text, (void)real, (void)narrow, (void)letter, (void)row;
+	every_sum += count + (int)flags;
+}
+
+static void every_on_bare(void *data)
+{
+	(void)data;
+}
+
+static void every_on_span(void *data, int count)
+{
+	(void)data;
+	every_sum += count;
+}
+
+int every_handlers(struct wm_probe *probes[4]);
+int every_handlers(struct wm_probe *probes[4])
+{
+	int error = wm_probe_add_every_values(&probes[0], every_on_values, 0);
+
+	if (!error)
+		error = wm_probe_add_every_bare(&probes[1], every_on_bare, probes);
+	if (!error)
+		error = wm_probe_begin_every_span(&probes[2], every_on_span, &every_sum);
+	return error ? error : wm_probe_end_every_span(&probes[3], &every_on_span, &every_sum);
 }
 
 #ifdef __cplusplus

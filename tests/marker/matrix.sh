@@ -205,6 +205,20 @@ wrong_check() { # CC LANGUAGE STANDARD
 	END
 }
 
+# A handler of other types is an error in each language level, without an option that asks for it.
+handler_check() { # CC
+	local cc standard
+	for standard in c11 gnu11 c17 gnu17 c2x gnu2x c++11 gnu++14 c++17 c++20 gnu++2b; do
+		cc="$1 -x c"
+		[[ $standard = *++* ]] && cc="$1++ -x c++" && cc=${cc/gcc++/g++}
+		# shellcheck disable=SC2086
+		$cc -std=$standard -w $include -fsyntax-only "$here/handler.c" 2>"$work/handler.log"
+		expect "$cc -std=$standard: these handlers of other types are errors, and no others" \
+			cmp -s <(grep -n '/\* refused \*/$' "$here/handler.c" | cut -d: -f1) \
+			<(sed -n 's/.*handler\.c:\([0-9]*\):.* error: .*/\1/p' "$work/handler.log" | uniq)
+	done
+}
+
 # A function's instructions, without the parts that depend on their length. With -masm=intel a
 # register is pushed instead of a constant.
 plain_code() {
@@ -322,6 +336,7 @@ facts() {
 		disable_check $cc c++ c++17
 		wrong_check $cc c gnu11
 		wrong_check $cc c++ c++17
+		handler_check $cc
 		sdt_check $cc
 		narrow_check $cc
 		every_check $cc
