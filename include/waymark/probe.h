@@ -13,7 +13,9 @@
  *
  * A handler whose parameters differ from those declared does not compile, except one that is
  * declared without any, as (), before C23. A declaration that differs from the marker is refused
- * with -WM_E_FIELD_TYPES. A marker may have any number of handlers; adding the first arms it.
+ * with -WM_E_FIELD_TYPES. A marker that no module has yet makes it 1: the handler waits, and
+ * wm_probe_status() reports what became of it. A marker may have any number of handlers; adding the
+ * first arms it.
  *
  * A handler runs in the thread that passes the marker (in its signal handler if the marker is in
  * one), in the middle of a function whose compiler expects no call there. So do only what a signal
@@ -51,12 +53,17 @@ typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *p
 /*
  * What WM_PROBE's functions call. `name` is SUBSYSTEM:EVENT, `kind` 'm' (WAYMARK, WAYMARK_SDT),
  * 'i', 'b' or 'e'; `types` are WM_TYPE_*, ended by 0 if fewer than 16. `call` unpacks the fields
- * and calls fn. A marker that no module has yet is waited for: the handler is there when a module
- * brings it with these types; wm_probe_status() reports whether one has.
+ * and calls fn.
  *
  * This function sets *probe before the handler can run; wm_probe_remove() releases it. Not in a
- * probe's handler. Returns 0; or, with *probe NULL, -EINVAL for a NULL
- * pointer or an invalid name, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno.
+ * probe's handler. Returns:
+ *
+ *	0	the handler is called from now on
+ *	1	no module has the marker: the handler is there as soon as one brings it with these
+ *		types. One with other types does not call it: ask wm_probe_status() then
+ *
+ * or, with *probe NULL, -EINVAL for a NULL pointer or an invalid name, -WM_E_FIELD_TYPES,
+ * -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno.
  */
 int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
 		 const unsigned char types[16], wm_probe_call call, wm_probe_fn fn, void *data);

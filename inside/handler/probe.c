@@ -78,9 +78,8 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 		/* a handler that ran before the removal may have the pointer: leave it then */
 		if (!settle())
 			free(made);
-		return error;
 	}
-	return 0;
+	return error;
 }
 
 __attribute__((visibility("default"))) int wm_probe_status(struct wm_probe *probe)

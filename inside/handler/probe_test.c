@@ -83,7 +83,8 @@ Test(probe, status_names_a_late_marker_with_other_types, .timeout = 100)
 	int sum = 0;
 
 	cr_expect_eq(wm_probe_status(NULL), -EINVAL);
-	cr_assert_eq(wm_probe_add_module_call(&probe, add_number, &sum), 0);
+	cr_assert_eq(wm_probe_add_module_call(&probe, add_number, &sum), 1);
+	cr_assert(probe);
 	cr_expect_eq(wm_probe_status(probe), 0);
 	other = module_open("WAYMARK_TEST_MODULE_LONG");
 	cr_expect(AWAIT(wm_probe_status(probe) == -WM_E_FIELD_TYPES));
@@ -100,6 +101,38 @@ Test(probe, status_names_a_late_marker_with_other_types, .timeout = 100)
 	cr_expect(AWAIT(wm_probe_status(probe) == 1));
 	module_call(same);
 	cr_expect_eq(sum, 1);
+	cr_expect_eq(wm_probe_remove(probe), 0);
+	dlclose(same);
+}
+
+/* A library that is loaded again may have changed its types, and may change them back. */
+Test(probe, status_follows_a_library_that_changes_its_types, .timeout = 100)
+{
+	struct wm_probe *probe, *late;
+	void *same = module_open("WAYMARK_TEST_MODULE"), *other;
+	int sum = 0, late_sum = 0;
+
+	cr_assert_eq(wm_probe_add_module_call(&probe, add_number, &sum), 0);
+	cr_expect_eq(wm_probe_status(probe), 1);
+	module_call(same);
+	cr_expect_eq(sum, 1);
+	dlclose(same);
+	cr_expect(AWAIT(wm_probe_status(probe) == 0));
+	/* one that is added between the two waits, as the first does */
+	cr_assert_eq(wm_probe_add_module_call(&late, add_number, &late_sum), 1);
+	other = module_open("WAYMARK_TEST_MODULE_LONG");
+	cr_expect(AWAIT(wm_probe_status(probe) == -WM_E_FIELD_TYPES));
+	cr_expect_eq(wm_probe_status(late), -WM_E_FIELD_TYPES);
+	module_call(other);
+	cr_expect_eq(sum, 1);
+	dlclose(other);
+	cr_expect(AWAIT(wm_probe_status(probe) == 0));
+	same = module_open("WAYMARK_TEST_MODULE");
+	cr_expect(AWAIT(wm_probe_status(probe) == 1 && wm_probe_status(late) == 1));
+	module_call(same);
+	cr_expect_eq(sum, 2);
+	cr_expect_eq(late_sum, 1);
+	cr_expect_eq(wm_probe_remove(late), 0);
 	cr_expect_eq(wm_probe_remove(probe), 0);
 	dlclose(same);
 }
