@@ -23,7 +23,7 @@ int spec_help(int is_manual)
 			       option->value ? option->value : "", option->meaning);
 		}
 		if (kind->field)
-			printf(of_option, "NAME[:TYPE]", "", "", SPEC_FIELD_MEANING);
+			printf(of_option, SPEC_FIELD_FORM, "", "", SPEC_FIELD_MEANING);
 		if (is_manual && kind->option_count)
 			putchar('\n');
 	}

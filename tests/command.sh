@@ -67,6 +67,7 @@ completes "switch sample: " record -e s
 completes "watch: " record -e w
 completes "trail/soft,last= " record -e trail/soft,la
 completes "sample:cpu-clock/callchain,precise " top -e sample:cpu-clock/callchain,pr
+completes "func:main/name= " record -e func:main/n
 completes "func:main/args func:main/avg= " record -e func:main/a
 completes "watch:x:rw/count " record -e watch:x:rw/cou
 completes "sample:page-faults " record -e sample:page-fa

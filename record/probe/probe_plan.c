@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,7 +250,10 @@ static int index_last(struct making *making)
 	return 0;
 }
 
-/* One function's name may match several: keep the names found, to report them. */
+/*
+ * One function's name may match several: keep the names found, to report them. An event with a name
+ * of its own has all of them, which only their addresses distinguish.
+ */
 static int name_keep(struct spec *spec, const struct code_place *place)
 {
 	char name[512];
@@ -257,7 +261,10 @@ static int name_keep(struct spec *spec, const struct code_place *place)
 	if (spec->request->kind != REQUEST_FUNCTION || spec->names.count > NAMES_TOLD ||
 	    code_is_glob(spec->request->name))
 		return 0;
-	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
+	if (*spec->request->event)
+		snprintf(name, sizeof(name), "%s+0x%" PRIx64, spec->request->name, place->address);
+	else
+		snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
 	return name_list_add(&spec->names, name);
 }
 
@@ -447,6 +454,10 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	wanted.is_safe = making->spec->request->is_safe;
 	wanted.callers = making->spec->request->callers;
 	wanted.trigger = making->spec->trigger;
+	if (*making->spec->request->event) {
+		wanted.subsystem = making->spec->request->subsystem;
+		wanted.event = making->spec->request->event;
+	}
 	if (!err && wanted.callers) {
 		err = callchain_make_room(&wanted);
 		detail = err ? "its fields and the callchain are more than 16" : detail;

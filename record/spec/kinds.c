@@ -49,15 +49,19 @@ static const struct spec_option marker_options[] = {
 	FLAG("safe", code_request, is_safe, 1, "only where a uprobe of another tool can do no harm")
 #define ARGS FLAG("args", code_request, wants_all, 1, "all arguments")
 
+#define EVENT								\
+	{ "name", SPEC_NAMES, "SUBSYSTEM:EVENT", "call the event so, as a marker's",	\
+	  .divider = '+', .most = 1, .read = spec_read_event }
+
 static const struct spec_option function_options[] = {
 	FLAG("ret", code_request, wants_return, 1, "the return too: the call becomes a span; ret:TYPE", .read = spec_read_type),
-	ARGS, BT(code_request, callers), IF, COUNT, SUMS, SAFE,
+	ARGS, EVENT, BT(code_request, callers), IF, COUNT, SUMS, SAFE,
 };
 static const struct spec_option usdt_options[] = {
-	ARGS, BT(code_request, callers), IF, COUNT, SUMS, SAFE,
+	ARGS, EVENT, BT(code_request, callers), IF, COUNT, SUMS, SAFE,
 };
 static const struct spec_option address_options[] = {
-	BT(code_request, callers), IF, COUNT, SUMS, SAFE,
+	EVENT, BT(code_request, callers), IF, COUNT, SUMS, SAFE,
 };
 
 static const struct spec_option trail_options[] = {

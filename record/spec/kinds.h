@@ -14,8 +14,12 @@
 int spec_read_marker(const struct spec_syntax *syntax);
 int spec_read_cost(const struct spec_syntax *syntax, const char *name, struct spec_span span);
 
-/* The names of usdt:, func:, addr:; NAME or NAME:TYPE of their options; TYPE of ret:TYPE. */
+/*
+ * The names of usdt:, func:, addr:; NAME, NAME:TYPE or FIELD=NAME:TYPE of their options;
+ * SUBSYSTEM:EVENT of name=; TYPE of ret:TYPE.
+ */
 int spec_read_place(const struct spec_syntax *syntax);
+int spec_read_event(const struct spec_syntax *syntax, const char *name, struct spec_span span);
 int spec_read_field(const struct spec_syntax *syntax, const struct spec_word *word);
 int spec_read_type(const struct spec_syntax *syntax, const char *text, struct spec_span span);
 

@@ -3,6 +3,7 @@
 #include "base/quantity.h"
 #include "record/spec/kinds.h"
 #include "record/spec/spec.h"
+#include "target/code/symbol.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -42,33 +43,102 @@ int spec_read_type(const struct spec_syntax *syntax, const char *text, struct sp
 	return type_read(syntax, span, &((struct code_request *)syntax->request)->return_type);
 }
 
-/* What a field may be called. */
-static int is_field(const char *name, size_t bytes)
+/* Whether it is an identifier of C; of a value, members may follow. */
+static int is_name(const char *name, size_t bytes, int has_members)
 {
 	for (size_t i = 0; i < bytes; i++)
-		if (!isalnum((unsigned char)name[i]) && name[i] != '_' && name[i] != '.')
+		if (!isalnum((unsigned char)name[i]) && name[i] != '_' &&
+		    !(has_members && name[i] == '.'))
 			return 0;
 	return bytes && !isdigit((unsigned char)name[0]);
+}
+
+/* A name into text[CODE_NAME_BYTES], which is zeroed. 0; -WM_E_SPEC with words: it is too long. */
+static int name_take(const struct spec_syntax *syntax, struct spec_span span, char *text)
+{
+	if (span.bytes >= CODE_NAME_BYTES)
+		return spec_wrong(syntax, span, -WM_E_SPEC, "is longer than %d characters",
+				  CODE_NAME_BYTES - 1);
+	memcpy(text, syntax->text + span.at, span.bytes);
+	return 0;
+}
+
+int spec_read_event(const struct spec_syntax *syntax, const char *name, struct spec_span span)
+{
+	struct code_request *request = syntax->request;
+	size_t bytes = strcspn(name, ":");
+	struct spec_span subsystem = { span.at, bytes }, event = { span.at + bytes + 1, 0 };
+
+	if (bytes < span.bytes)
+		event.bytes = span.bytes - bytes - 1;
+	if (!is_name(name, bytes, 0) || !is_name(name + bytes + 1, event.bytes, 0))
+		return spec_wrong(syntax, span, -WM_E_SPEC,
+				  "is no event's name: SUBSYSTEM:EVENT, as db:query");
+	/* name=arg1:str; else a marker would silently be called so */
+	if (!strncmp(name, "arg", 3) && isdigit((unsigned char)name[3]))
+		return spec_wrong(syntax, span, -WM_E_SPEC,
+				  "is an argument, and name= calls the event: SUBSYSTEM:EVENT");
+	return name_take(syntax, subsystem, request->subsystem) ||
+			       name_take(syntax, event, request->event)
+		       ? -WM_E_SPEC
+		       : 0;
+}
+
+/* "VALUE:TYPE" behind "FIELD=", as a word of its own. */
+static struct spec_word value_cut(const struct spec_syntax *syntax, struct spec_span span)
+{
+	const char *text = syntax->text + span.at, *colon = memchr(text, ':', span.bytes);
+	struct spec_word word = { .all = span, .name = span };
+
+	if (!colon)
+		return word;
+	word.mark = ':';
+	word.name.bytes = (size_t)(colon - text);
+	word.value = (struct spec_span){ span.at + word.name.bytes + 1,
+					 span.bytes - word.name.bytes - 1 };
+	return word;
+}
+
+/* FIELD=ret:TYPE: the result, and what it is called. */
+static int result_rename(const struct spec_syntax *syntax, const struct spec_word *word,
+			 const struct code_wish *wish)
+{
+	struct code_request *request = syntax->request;
+
+	if (request->wants_return)
+		return spec_wrong(syntax, word->all, -WM_E_SPEC,
+				  "is there twice: ret, and what it is called");
+	request->wants_return = 1;
+	request->return_type = wish->type;
+	memcpy(request->return_name, wish->name, sizeof(wish->name));
+	return 0;
 }
 
 int spec_read_field(const struct spec_syntax *syntax, const struct spec_word *word)
 {
 	struct code_request *request = syntax->request;
-	struct code_wish wish = { 0 };
-	int err = word->mark ? type_read(syntax, word->value, &wish.type) : 0;
+	struct spec_word value = word->mark == '=' ? value_cut(syntax, word->value) : *word;
+	struct code_wish wish = { .type = 0 };
+	int err = value.mark ? type_read(syntax, value.value, &wish.type) : 0;
 
 	if (err)
 		return err;
-	if (!is_field(syntax->text + word->name.at, word->name.bytes))
+	if (!is_name(syntax->text + value.name.at, value.name.bytes, 1))
 		return spec_wrong(syntax, word->all, -WM_E_SPEC,
 				  "is no field: NAME or NAME:TYPE, as arg1 or rdi:u32");
-	if (word->name.bytes >= sizeof(wish.name))
-		return spec_wrong(syntax, word->all, -WM_E_SPEC, "is longer than %zu characters",
-				  sizeof(wish.name) - 1);
-	memcpy(wish.name, syntax->text + word->name.at, word->name.bytes);
+	if (word->mark == '=' && !is_name(syntax->text + word->name.at, word->name.bytes, 0))
+		return spec_wrong(syntax, word->name, -WM_E_SPEC,
+				  "is no name of a field: letters, digits and _, as in id=arg1");
+	if (name_take(syntax, value.name, wish.value) || name_take(syntax, word->name, wish.name))
+		return -WM_E_SPEC;
 	for (unsigned int i = 0; i < request->wish_count; i++)
 		if (!strcmp(request->wishes[i].name, wish.name))
 			return spec_wrong(syntax, word->all, -WM_E_SPEC, "is there twice");
+	if (!strcmp(request->return_name, wish.name))
+		return spec_wrong(syntax, word->all, -WM_E_SPEC, "is there twice");
+	if (word->mark == '=' && !strcmp(wish.value, "ret") &&
+	    syntax->kind->variant == REQUEST_FUNCTION)
+		return result_rename(syntax, word, &wish);
 	if (request->wish_count == CODE_FIELDS_MAX)
 		return spec_wrong(syntax, word->all, -WM_E_SPEC,
 				  "is one too many: %d fields at most", CODE_FIELDS_MAX);
@@ -127,6 +197,36 @@ static int address_read(const struct spec_syntax *syntax, struct code_request *r
 	return 0;
 }
 
+/*
+ * A condition or a sum may name a value as the program does, and the event has another name for it:
+ * take that. The name has CODE_NAME_BYTES.
+ */
+static void name_settle(const struct code_request *request, char *name)
+{
+	const char *field = NULL;
+
+	for (unsigned int i = 0; i < request->wish_count; i++) {
+		if (!strcmp(request->wishes[i].name, name))
+			return;
+		if (!strcmp(request->wishes[i].value, name))
+			field = request->wishes[i].name;
+	}
+	if (!field && *request->return_name && !strcmp(name, "ret"))
+		field = request->return_name;
+	if (field)
+		memcpy(name, field, CODE_NAME_BYTES);
+}
+
+static void names_settle(struct code_request *request)
+{
+	for (unsigned int i = 0; i < request->predicate_count; i++)
+		name_settle(request, request->predicates[i].name);
+	for (unsigned int i = 0; i < request->sums.count; i++)
+		name_settle(request, request->sums.fields[i].name);
+}
+
+_Static_assert(CODE_NAME_BYTES == PREDICATE_NAME_BYTES, "name_settle() copies them");
+
 int spec_read_place(const struct spec_syntax *syntax)
 {
 	struct code_request *request = syntax->request;
@@ -136,6 +236,10 @@ int spec_read_place(const struct spec_syntax *syntax)
 	request->name = text;
 	if (!text)
 		return -ENOMEM;
+	if (*request->event && syntax->kind->variant != REQUEST_OFFSET && code_is_glob(text))
+		return spec_wrong(syntax, syntax->name, -WM_E_SPEC,
+				  "is a glob, and name= is for one event: write the whole name");
+	names_settle(request);
 	if (spec_sums_finish(syntax, &request->sums, &request->callers))
 		return -WM_E_SPEC;
 	if (!is_text(text))

@@ -96,6 +96,47 @@ Test(place_spec, fields_without_their_last_slash_are_no_name)
 		cr_expect_eq(parse(fine[i]), 0, "%s", fine[i]);
 }
 
+Test(place_spec, an_event_and_its_fields_have_given_names)
+{
+	cr_assert_eq(parse("func:f/name=db:query,id=arg1,text=arg2:str,at_x=at.x:f64,key/"), 0,
+		     "%s", wrong_words);
+	cr_expect_str_eq(request.subsystem, "db");
+	cr_expect_str_eq(request.event, "query");
+	cr_assert_eq(request.wish_count, 4);
+	cr_expect_str_eq(request.wishes[0].name, "id");
+	cr_expect_str_eq(request.wishes[0].value, "arg1");
+	cr_expect_eq(request.wishes[0].type, 0);
+	cr_expect_str_eq(request.wishes[1].name, "text");
+	cr_expect_str_eq(request.wishes[1].value, "arg2");
+	cr_expect_eq(request.wishes[1].type, WM_TYPE_STR);
+	cr_expect_str_eq(request.wishes[2].value, "at.x");
+	cr_expect_eq(request.wishes[2].type, WM_TYPE_F64);
+	cr_expect_str_eq(request.wishes[3].name, "key");
+	cr_expect_str_eq(request.wishes[3].value, "key");
+	cr_assert_eq(parse("usdt:a:b/name=a:c,thread=arg1,count=arg2/"), 0, "%s", wrong_words);
+	cr_expect_str_eq(request.wishes[0].name, "thread");
+	cr_expect_str_eq(request.wishes[1].name, "count");
+	cr_expect_not(request.sums.is_wanted);
+	cr_assert_eq(parse("func:f/name,name:str/"), -WM_E_SPEC, "a parameter called so");
+	cr_expect(strstr(wrong_words, "\"name:str\" (column 13) is there twice"), "%s",
+		  wrong_words);
+
+	cr_assert_eq(parse("func:f/rows=ret:i32,id=arg1,if=arg1>3,if=ret<0/"), 0, "%s",
+		     wrong_words);
+	cr_expect(request.wants_return);
+	cr_expect_eq(request.return_type, WM_TYPE_I32);
+	cr_expect_str_eq(request.return_name, "rows");
+	cr_assert_eq(request.wish_count, 1);
+	cr_expect_str_eq(request.predicates[0].name, "id");
+	cr_expect_str_eq(request.predicates[1].name, "rows");
+	cr_assert_eq(parse("func:f/rows=ret,id=arg1,sum=ret,by=arg1/"), 0, "%s", wrong_words);
+	cr_expect_str_eq(request.sums.fields[0].name, "id");
+	cr_expect_str_eq(request.sums.fields[1].name, "rows");
+	/* what a field is called counts first */
+	cr_assert_eq(parse("func:f/arg1=rdi,x=arg1,if=arg1>3/"), 0, "%s", wrong_words);
+	cr_expect_str_eq(request.predicates[0].name, "arg1");
+}
+
 Test(place_spec, slash_without_fields_is_refused)
 {
 	static const char *const texts[] = { "func:f@app/", "func:f/", "usdt:a:b/", "addr:x+16/",
@@ -139,7 +180,7 @@ Test(place_spec, nonsense_is_refused)
 		"func:a/1x/",
 		"func:a/a b/",
 		"func:a/ret,ret/",
-		"func:a/breakpoint=always/",
+		"func:a/breakpoint=1/",
 		"func:a/x,x/",
 		"func:a/args:u8/",
 		"func:a/safe,safe/",
@@ -191,11 +232,35 @@ Test(place_spec, wrong_part_is_named)
 	static const struct {
 		const char *text, *words;
 	} wrong[] = {
-		{ "func:f/ret,breakpoint=always/",
-		  "\"breakpoint=always\" (column 12) is no option of func, which has ret, args, "
-		  "bt=N, if=CONDITION, count, sum=FIELD+FIELD, min=FIELD+FIELD, max=FIELD+FIELD, "
-		  "avg=FIELD+FIELD, hist=FIELD, by=FIELD+FIELD, safe, NAME and NAME:TYPE" },
+		{ "func:f/ret,breakpoint=1/",
+		  "\"breakpoint=1\" (column 12) is no option of func, which has ret, args, "
+		  "name=SUBSYSTEM:EVENT, bt=N, if=CONDITION, count, sum=FIELD+FIELD, "
+		  "min=FIELD+FIELD, max=FIELD+FIELD, avg=FIELD+FIELD, hist=FIELD, by=FIELD+FIELD, "
+		  "safe, NAME, NAME:TYPE and FIELD=NAME" },
 		{ "func:f/1x/", "\"1x\" (column 8) is no field: NAME or NAME:TYPE" },
+		{ "func:f/name=query/",
+		  "\"query\" (column 13) is no event's name: SUBSYSTEM:EVENT, as db:query" },
+		{ "func:f/name=db:/", "\"db:\" (column 13) is no event's name" },
+		{ "func:f/name=:query/", "\":query\" (column 13) is no event's name" },
+		{ "func:f/name=db:a:b/", "\"db:a:b\" (column 13) is no event's name" },
+		{ "func:f/name=db:1st/", "\"db:1st\" (column 13) is no event's name" },
+		{ "func:f/name=db-x:a/", "\"db-x:a\" (column 13) is no event's name" },
+		{ "func:f/name=arg1:str/",
+		  "\"arg1:str\" (column 13) is an argument, and name= calls" },
+		{ "func:f/name=a:b,name=a:c/",
+		  "\"a:c\" (column 22) is one too many: name takes 1" },
+		{ "func:f*/name=db:a/", "\"f*\" (column 6) is a glob, and name= is for one event" },
+		{ "usdt:a:*/name=db:a/", "\"a:*\" (column 6) is a glob" },
+		{ "func:f/name=a:a123456789b123456789c123456789d123456789e123456789f123456789g123/",
+		  "(column 15) is longer than 63 characters" },
+		{ "func:f/i-d=arg1/", "\"i-d\" (column 8) is no name of a field: letters" },
+		{ "func:f/id=arg1,id=arg2/", "\"id=arg2\" (column 16) is there twice" },
+		{ "func:f/id=a b/", "\"id=a b\" (column 8) is no field" },
+		{ "func:f/id=arg1:int/", "\"int\" (column 16) is no type" },
+		{ "func:f/ret,rows=ret/", "\"rows=ret\" (column 12) is there twice" },
+		{ "func:f/rows=ret,sum=arg1/", "has rows, which no sum has: add by=rows" },
+		{ "func:f/freq=key/",
+		  "\"freq=key\" (column 8) is an option of sample, and not of func" },
 		{ "func:f/ret,ret/", "\"ret\" (column 12) is there twice" },
 		{ "func:f/x,x/", "\"x\" (column 10) is there twice" },
 		{ "func:f/args:u8/", "\"args:u8\" (column 8) takes no value" },

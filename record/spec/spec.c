@@ -38,6 +38,30 @@ static int is_same(const struct spec *a, const struct spec *b)
 	return !strcmp(a->text, b->text);
 }
 
+/* What a spec's only event is surely called, SUBSYSTEM:EVENT, in text[]; "": not known yet. */
+static const char *event_of(const struct spec *spec, char *text, size_t bytes)
+{
+	const struct code_request *request = spec->request;
+
+	if (request && *request->event)
+		snprintf(text, bytes, "%s:%s", request->subsystem, request->event);
+	else if (!spec_is_glob(spec) && (spec->glob || (request && request->kind == REQUEST_USDT)))
+		return spec->glob ? spec->glob : request->name;
+	else
+		return "";
+	return text;
+}
+
+/* Whether two specs' events have one name, and one of them was given it. */
+static int is_same_event(const struct spec *a, const struct spec *b)
+{
+	char text_a[2 * CODE_NAME_BYTES], text_b[2 * CODE_NAME_BYTES];
+	int is_given = (a->request && *a->request->event) || (b->request && *b->request->event);
+	const char *event = is_given ? event_of(a, text_a, sizeof(text_a)) : "";
+
+	return *event && !strcmp(event, event_of(b, text_b, sizeof(text_b)));
+}
+
 int spec_add(struct spec_list *list, const char *text)
 {
 	struct detail wrong = { list->words, sizeof(list->words) };
@@ -51,6 +75,10 @@ int spec_add(struct spec_list *list, const char *text)
 	for (size_t i = 0; !err && i < list->count; i++)
 		if (is_same(&list->all[i], &spec))
 			err = -WM_E_SPEC_TWICE;
+		else if (is_same_event(&list->all[i], &spec))
+			err = detail_set(wrong, -WM_E_SPEC,
+					 "its event has the name of that of %s: give it another",
+					 list->all[i].text);
 	more = err ? NULL : realloc(list->all, (list->count + 1) * sizeof(*more));
 	if (!more) {
 		spec_release(&spec);

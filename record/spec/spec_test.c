@@ -62,6 +62,28 @@ Test(spec, add_place_in_code_is_no_marker)
 	spec_list_release(&list);
 }
 
+Test(spec, add_refuses_a_given_name_that_another_event_has)
+{
+	static const char *const taken[] = { "func:g/name=db:query/", "marker:db:query", "db:query",
+					     "usdt:db:query/arg1/", "addr:x+1/name=db:query/" };
+
+	cr_assert_eq(spec_add(&list, "func:f/name=db:query/"), 0);
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+		cr_expect_eq(spec_add(&list, taken[i]), -WM_E_SPEC, "%s", taken[i]);
+		cr_expect_str_eq(list.words, "its event has the name of that of "
+					     "func:f/name=db:query/: give it another");
+	}
+	/* what may match it is another thing */
+	cr_assert_eq(spec_add(&list, "db:*"), 0);
+	cr_assert_eq(spec_add(&list, "usdt:db:*"), 0);
+	cr_assert_eq(spec_add(&list, "net:rx"), 0);
+	cr_assert_eq(spec_add(&list, "func:h/name=net:rx/"), -WM_E_SPEC);
+	/* a change of a running recording takes one out, and has another of that name */
+	spec_take_out(&list.all[0]);
+	cr_assert_eq(spec_add(&list, "func:g/name=db:query/"), 0);
+	spec_list_release(&list);
+}
+
 Test(spec, keep_error_keeps_most_useful_one)
 {
 	cr_assert_eq(spec_add(&list, "func:a"), 0);

@@ -79,13 +79,15 @@ static int check_wishes(const struct spec_syntax *syntax, const struct code_requ
 {
 	const struct spec_span all = { 0, strlen(syntax->text) };
 	const struct code_sums *sums = &request->sums;
+	const char *result = *request->return_name ? request->return_name : "ret";
 
 	if (request->wants_all)
 		return spec_wrong(syntax, all, -WM_E_SPEC,
 				  "has args, and sums in place of events: leave args out");
-	if (request->wants_return && !names(sums, "ret") && !names(sums, "duration"))
+	if (request->wants_return && !names(sums, result) && !names(sums, "duration"))
 		return spec_wrong(syntax, all, -WM_E_SPEC,
-				  "has ret, which no sum has: add by=ret, or leave it out");
+				  "has %s, which no sum has: add by=%s, or leave it out", result,
+				  result);
 	for (unsigned int i = 0; i < request->wish_count; i++) {
 		const char *wish = request->wishes[i].name;
 		int is_tested = 0;

@@ -6,6 +6,7 @@
 #include "base/similar_names.h"
 #include "record/spec/spec.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -82,7 +83,7 @@ static char *options_put(const struct spec_kind *kind, char *text, size_t room)
 					 kind->options[i].name, kind->options[i].value ? "=" : "",
 					 kind->options[i].value ? kind->options[i].value : "");
 	if (kind->field && used < room)
-		snprintf(text + used, room - used, ", NAME and NAME:TYPE");
+		snprintf(text + used, room - used, ", NAME, NAME:TYPE and FIELD=NAME");
 	return text;
 }
 
@@ -258,6 +259,23 @@ static int option_read(const struct spec_syntax *syntax, const struct spec_optio
 					  : value_read(syntax, option, word);
 }
 
+/*
+ * Whether a word that is no option of its kind is a field. FIELD=VALUE may be what another kind
+ * has as an option: then only an argument is surely no value of that.
+ */
+static int is_field(const struct spec_syntax *syntax, const struct spec_word *word,
+		    const struct spec_kind *other)
+{
+	const char *value = syntax->text + word->value.at;
+
+	if (!syntax->kind->field)
+		return 0;
+	if (word->mark != '=')
+		return !other;
+	return other ? !strncmp(value, "arg", 3) && isdigit((unsigned char)value[3])
+		     : isalpha((unsigned char)*value) || *value == '_';
+}
+
 static int options_read(const struct spec_syntax *syntax)
 {
 	const struct spec_kind *kind = syntax->kind;
@@ -275,7 +293,7 @@ static int options_read(const struct spec_syntax *syntax)
 			last = option->divider == ',' ? option : last;
 		} else if (last && !word->mark) {
 			err = values_read(syntax, last, word->all, &counts[last - kind->options]);
-		} else if (kind->field && !other && word->mark != '=') {
+		} else if (is_field(syntax, word, other)) {
 			err = kind->field(syntax, word);
 		} else {
 			err = option_unknown(syntax, word, other);

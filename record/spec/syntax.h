@@ -29,7 +29,7 @@ struct spec_span {
 	size_t at, bytes;
 };
 
-/* One of the options as written: NAME, NAME=VALUE; of a field NAME:TYPE. */
+/* One of the options as written: NAME, NAME=VALUE; of a field NAME:TYPE, FIELD=NAME:TYPE. */
 struct spec_word {
 	struct spec_span all, name, value;
 	char mark; /* what is before the value: '=', ':' of a field; 0: it has none */
@@ -48,10 +48,11 @@ struct spec_syntax {
 	struct detail wrong;
 };
 
-/* What NAME[:TYPE] among the options of a kind with fields means. */
+/* What these mean among the options of a kind with fields. */
+#define SPEC_FIELD_FORM "[FIELD=]NAME[:TYPE]"
 #define SPEC_FIELD_MEANING                                                                           \
-	"an argument: arg1, arg2...; a parameter's name; a register. TYPE is u8 to u64, i8 to i64, " \
-	"x, f32, f64, bool, char, ptr or str"
+	"an argument: arg1, arg2...; a parameter's name; a register. FIELD is what the event calls " \
+	"it. TYPE is u8 to u64, i8 to i64, x, f32, f64, bool, char, ptr or str"
 
 enum spec_type {
 	SPEC_FLAG,   /* NAME: ors `flag` into its place; with `read`, NAME:VALUE too */

@@ -11,6 +11,9 @@
  *
  * If the request names none: a USDT probe has all its arguments, a function the parameters in debug
  * information, an address none.
+ *
+ * A request may give its events a name, and each value another name: so an old marker's event can
+ * be had from code that has the marker no more.
  */
 #ifndef TARGET_CODE_CODE_REQUEST_H
 #define TARGET_CODE_CODE_REQUEST_H
@@ -23,15 +26,20 @@
 
 enum code_request_kind { REQUEST_USDT, REQUEST_FUNCTION, REQUEST_OFFSET, REQUEST_LINE };
 
+#define CODE_NAME_BYTES 64
+
 struct code_wish {
-	char name[64];
-	uint8_t type; /* WM_TYPE_*; 0: what the value has by itself */
+	char name[CODE_NAME_BYTES];  /* of the field */
+	char value[CODE_NAME_BYTES]; /* that it has; mostly the same */
+	uint8_t type;		     /* WM_TYPE_*; 0: what the value has by itself */
 };
 
 struct code_request {
 	enum code_request_kind kind;
 	char *name;   /* PROVIDER:NAME, the function's, the source's; NULL for an offset */
 	char *module; /* NULL: any */
+	/* what its events are called, where the user says so; else "" */
+	char subsystem[CODE_NAME_BYTES], event[CODE_NAME_BYTES];
 	uint64_t offset;
 	unsigned int line;
 	struct code_wish wishes[CODE_FIELDS_MAX];
@@ -40,7 +48,8 @@ struct code_request {
 	uint32_t callers; /* bt=N; 0: no callchain */
 	int is_safe;	  /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;
-	uint8_t return_type; /* as a wish's */
+	uint8_t return_type;		   /* as a wish's */
+	char return_name[CODE_NAME_BYTES]; /* in place of "ret"; "": none */
 	/* all must hold for a hit to be recorded; what they name becomes a field, too */
 	struct predicate predicates[PREDICATES_MAX];
 	unsigned int predicate_count;

@@ -138,13 +138,13 @@ static int take_register(const struct code_values *values, const char *name,
 	return 0;
 }
 
-/* Take what a wish names; called as it was asked for: arg1 stays arg1 where its name is known. */
+/* Take what a wish wants; called as it was asked for: arg1 stays arg1 where its name is known. */
 static int field_take(const struct code_values *values, const struct code_wish *wish,
 		      struct code_place *place)
 {
 	unsigned int before = place->field_count;
 	struct code_field *field = &place->fields[before];
-	int at = find(values, wish->name), err = 0;
+	int at = find(values, wish->value), err = 0;
 
 	if (before == CODE_FIELDS_MAX)
 		return -WM_E_NO_PARAMETER;
@@ -157,7 +157,7 @@ static int field_take(const struct code_values *values, const struct code_wish *
 	if (at >= 0)
 		*field = values->all[at];
 	else
-		err = take_register(values, wish->name, field);
+		err = take_register(values, wish->value, field);
 	if (!err && wish->type)
 		err = code_field_retype(field, wish->type);
 	memcpy(field->name, wish->name, sizeof(field->name));
@@ -191,7 +191,7 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 	    (values->is_told && !request->wish_count && !request->sums.is_wanted))
 		err = take_all(values, place, name);
 	for (unsigned int i = 0; !err && i < request->wish_count; i++) {
-		memcpy(name, request->wishes[i].name, sizeof(request->wishes[i].name));
+		memcpy(name, request->wishes[i].value, sizeof(request->wishes[i].value));
 		err = field_take(values, &request->wishes[i], place);
 	}
 	return err;
@@ -245,6 +245,7 @@ static int argument_take(const struct code_values *values, const char *name,
 	if (at >= 0)
 		return at;
 	snprintf(wish.name, sizeof(wish.name), "%s", name);
+	memcpy(wish.value, wish.name, sizeof(wish.value));
 	err = field_take(values, &wish, place);
 	if (!err && place->field_count != before + 1)
 		err = -WM_E_FIELD_TYPE;

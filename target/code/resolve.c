@@ -349,6 +349,31 @@ static int retype_return(const struct code_request *request, struct code_paramet
 	return code_field_retype(&known->returns[0], request->return_type);
 }
 
+/*
+ * Give the result, or its members, the name that the request has for it. Only a type that is known
+ * can be an old marker's. `words` about an error has CODE_DETAIL_BYTES.
+ */
+static int rename_return(const struct code_request *request, struct code_parameters *known,
+			 char *words)
+{
+	for (unsigned int i = 0; *request->return_name && i < known->return_count; i++) {
+		char *name = known->returns[i].name, whole[2 * CODE_NAME_BYTES];
+
+		if (!strcmp(name, "rax")) {
+			snprintf(words, CODE_DETAIL_BYTES,
+				 "the type of its result is unknown; name it: %s=ret:i32",
+				 request->return_name);
+			return -WM_E_FIELD_TYPE;
+		}
+		if (strncmp(name, "ret", 3) != 0 || (name[3] && name[3] != '.'))
+			continue; /* errno */
+		snprintf(whole, sizeof(whole), "%s%s", request->return_name, name + 3);
+		whole[CODE_NAME_BYTES - 1] = '\0';
+		memcpy(name, whole, CODE_NAME_BYTES);
+	}
+	return 0;
+}
+
 /* Debug information that is in files of its own may not be there: then name one. */
 static int report_unknown(struct query *query, struct code_place *place, const char *name)
 {
@@ -401,6 +426,8 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 		memcpy(known.returns, declared.returns, sizeof(known.returns));
 	}
 	err = retype_return(request, &known);
+	if (!err)
+		err = rename_return(request, &known, name);
 	if (!err)
 		err = values_choose(request, &known, is_declared ? &declared : NULL, place, name);
 	if ((request->wants_return || place->is_once) && known.never_returns)
