@@ -19,7 +19,7 @@
 #define DIGITS 4
 #define NUMBER_MAX 99999999u
 
-/* The number that a name is; 0: it is none of ours. */
+/* The number that a name is; 0: it is none. */
 static unsigned int number_of(const char *name)
 {
 	size_t digits = strspn(name, "0123456789");
@@ -94,6 +94,23 @@ void folders_took(struct folders *folders)
 		if (!access(name, F_OK))
 			return; /* it has other files, or is not ours */
 	}
+}
+
+static const struct row_column columns[] = {
+	{ "first", ROW_U64, ROW_PLAIN, 0, "number of the first folder; 0: none was written" },
+	{ "last", ROW_U64, ROW_PLAIN, 0, "of the last" },
+	{ "passed_over", ROW_U64, ROW_COUNT, 0, "triggers without a snapshot of their own" },
+};
+static ROW_TABLE(folders_table, "folders", "The folders that --last and --rotate wrote.", columns);
+
+void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over)
+{
+	if (!folders->dir)
+		return;
+	rows_open(rows, &folders_table, NULL);
+	ROWS_PUT(rows, columns, row_u64(folders->first), row_u64(folders->newest),
+		 row_u64(passed_over));
+	rows_close(rows);
 }
 
 void folders_close(struct folders *folders)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The numbered folders, DIR/0001 and so on, of a recording that writes more than one. Those of an
- * earlier recording into DIR stay, and the numbers go on.
+ * earlier recording into DIR stay, and the numbers continue.
  */
 #ifndef CLI_FOLDERS_H
 #define CLI_FOLDERS_H
+
+#include "read/rows/render.h"
 
 #include <limits.h>
 #include <stdint.h>
@@ -30,6 +32,9 @@ const char *folders_next(struct folders *folders);
 
 /* The next folder was made: remove the oldest, where there are more than are to be kept. */
 void folders_took(struct folders *folders);
+
+/* As a table of one row, or of none before folders_open(). */
+void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over);
 
 /* Remove DIR again, if we have made it and it is empty. */
 void folders_close(struct folders *folders);

@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/flight.h"
 #include "cli/findings.h"
+#include "cli/folders.h"
 #include "cli/output.h"
 #include "cli/watch_counts.h"
 #include "record/probe/probes.h"
@@ -264,6 +265,7 @@ static void trail_rows(const struct wm_session_status *status, const struct live
 
 void progress_json(const struct progress *progress, const struct wm_session_status *status,
 		   const struct wm_session *session, const char *dir, const struct flight *flight,
+		   const struct folders *folders, uint64_t passed_over,
 		   const struct findings *findings)
 {
 	static const struct watched_list none;
@@ -288,6 +290,7 @@ void progress_json(const struct progress *progress, const struct wm_session_stat
 	if (status->trail_processes)
 		trail_rows(status, session->live);
 	flight_rows(&rows, flight);
+	folders_rows(&rows, folders, passed_over);
 	findings_rows(&rows, findings);
 	watches_rows(&rows, watched);
 }

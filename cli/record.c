@@ -403,7 +403,7 @@ static int begin_output(struct recording *recording)
 	return err;
 }
 
-/* Go on in the next folder. Where it can't be made, the present one goes on. */
+/* Continue in the next folder. Where it can't be made, the present one continues. */
 static int rotate(struct recording *recording)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
@@ -431,7 +431,7 @@ static int rotate_if_due(struct recording *recording, const struct wm_session_st
 	if (!err || recording->session->trace_error)
 		return err;
 	progress_clear(&recording->progress);
-	complain(err, "%s; the recording goes on in %s", wm_session_detail(recording->session),
+	complain(err, "%s; the recording continues in %s", wm_session_detail(recording->session),
 		 recording->folders.name);
 	return 0;
 }
@@ -590,7 +590,8 @@ static void close_session(struct recording *recording, const struct wm_session_s
 			 failure->text);
 	if (recording->options->json)
 		progress_json(&recording->progress, status, recording->session,
-			      recording->options->dir, &recording->flight, &recording->findings);
+			      recording->options->dir, &recording->flight, &recording->folders,
+			      recording->snapshots.passed_over, &recording->findings);
 	findings_release(&recording->findings);
 	wm_session_close(recording->session);
 	guardian_release(&recording->guardian);

@@ -55,7 +55,7 @@ static int read_one(struct snapshots *snapshots, const char *text, int has_comma
 		return has_command ? CLI_FINE
 				   : complain_usage("record",
 						    "--on crash is for a program that is started: "
-						    "of another, no one is told how it ended");
+						    "how another ended is unknown");
 	}
 	if (strncmp(text, of_signal, strlen(of_signal)) != 0)
 		return command_line_text(text, &snapshots->specs) ? CLI_FAILED : CLI_FINE;
@@ -95,7 +95,11 @@ int snapshots_begin(struct snapshots *snapshots, struct wm_session *session)
 
 	for (size_t i = 0; i < snapshots->specs.count && !err; i++)
 		err = session_trigger_add(session, snapshots->specs.all[i]);
-	return err ? err : wm_session_keep(session, snapshots->last_bytes, snapshots->last_ns);
+	return err ? err
+		   : wm_session_keep(session,
+				     snapshots->last_bytes ? snapshots->last_bytes
+							   : SNAPSHOTS_BYTES,
+				     snapshots->last_ns);
 }
 
 static const char *text_of(const struct wm_session *session, unsigned int trigger)

@@ -11,7 +11,8 @@
 
 #include <stdint.h>
 
-#define SNAPSHOTS_AN_HOUR 60 /* at most, by default */
+#define SNAPSHOTS_AN_HOUR 60	   /* at most, by default */
+#define SNAPSHOTS_BYTES (1u << 30) /* of memory, where --last is a time alone */
 #define SNAPSHOTS_AN_HOUR_MAX 3600
 
 struct folders;
@@ -45,7 +46,7 @@ int snapshots_begin(struct snapshots *snapshots, struct wm_session *session);
 const char *snapshots_due(struct snapshots *snapshots, const struct wm_session *session);
 
 /*
- * Write one, and say so on stderr. Where that fails it is said, and the recording goes on. 0 or the
+ * Write one, and say so on stderr. Where that fails it is said, and the recording continues. 0 or the
  * error.
  */
 int snapshots_write(struct snapshots *snapshots, struct folders *folders,

@@ -82,7 +82,7 @@ if command -v babeltrace2 >/dev/null; then
 	expect "babeltrace2, second folder" "$(babeltrace2 turned/0002 | grep -c 'db:query')" 1
 fi
 
-# the numbers go on in a folder that has some, and the oldest go
+# the numbers continue in a folder that has some, and the oldest go
 begin turned --rotate 1h --keep 3
 for count in 1 1 1; do
 	pass "$count"
@@ -199,7 +199,7 @@ grep -q "10 events of --on's markers have no such field" words || fail "no such 
 "$waymark" report turned >out 2>words && fail "a folder of folders is no trace"
 grep -q "turned/0009" words || fail "report of a folder of folders: $(cat words)"
 
-# a disk that is full: named, and the recording goes on
+# a disk that is full: named, and the recording continues
 if [ "$(id -u)" = 0 ] && mkdir disk && mount -t tmpfs -o size=400k none disk 2>/dev/null; then
 	begin disk/full --last 1h --on signal:USR1
 	pass 60000

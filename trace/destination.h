@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace's folder while it is written: its stream files, its facts, its metadata and its index.
- * What is known of the processes is the writer's (trace/writer.c): a new folder is told it again.
+ * What is known of the processes is the writer's (trace/writer.c): it notes that again in a new folder.
  *
  * One thread at a time uses a destination. Functions return 0, or a negative error.
  */

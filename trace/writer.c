@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a recording knows: its processes, clocks, enumerations and event classes, and how far each
- * stream has come. It tells that to the folder that it writes (trace/destination.h), and again to
+ * stream has come. It notes that in the folder that it writes (trace/destination.h), and again in
  * the next one.
  *
  * Before the next packet the writer appends a packet of the new facts, and to the metadata, which
@@ -42,10 +42,10 @@ struct writer_process {
 	struct perf_map_owner owner;
 	uint32_t clock;
 	int is_kernel;
-	struct text told;  /* all facts about it */
+	struct text facts; /* all facts about it */
 	size_t told_bytes; /* of those that its agent reports */
 	uint64_t end_ns;   /* the wall clock; 0: it runs */
-	int is_past;	   /* no folder is told of it any more, and no packet of its comes */
+	int is_past;	   /* it is in no later folder, and none of its packets comes */
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
 	int declared_all;  /* of them */
@@ -88,17 +88,17 @@ static void note(struct trace_writer *writer, enum fact fact, const union fact_v
 
 #define NOTE(writer, fact, ...) note(writer, fact, (const union fact_value[]){ __VA_ARGS__ })
 
-/* Note a fact about a process, which the next folders are told too. Returns its bytes. */
+/* Note a fact about a process, which is noted again in the next folders. Returns its bytes. */
 static size_t note_of(struct trace_writer *writer, struct writer_process *of, enum fact fact,
 		      const union fact_value *values)
 {
-	size_t before = of->told.bytes;
+	size_t before = of->facts.bytes;
 
 	if (of->is_past)
 		return 0;
-	fact_put(&of->told, fact, wall_ns(), values);
+	fact_put(&of->facts, fact, wall_ns(), values);
 	note(writer, fact, values);
-	return of->told.bytes - before;
+	return of->facts.bytes - before;
 }
 
 static int metadata_write(struct trace_writer *writer)
@@ -149,7 +149,7 @@ static int beside_failed(struct trace_writer *writer, int err)
 	return destination_cause(err) == -WM_E_TRACE_FULL ? write_failed(writer, err) : err;
 }
 
-/* ---- a folder is told what is known ---- */
+/* ---- what is known, for a new folder ---- */
 
 static void tell_clock(struct trace_writer *writer, uint32_t kind)
 {
@@ -178,7 +178,7 @@ static void tell_class(struct trace_writer *writer, int process, const struct tr
 }
 
 /* The facts about a process, as if they were noted now: times in a stream do not go back. */
-static void tell_facts(struct trace_writer *writer, const struct text *told)
+static void tell_facts(struct trace_writer *writer, const struct text *noted)
 {
 	struct destination *folder = writer->folder;
 	struct text *facts = &folder->facts;
@@ -187,7 +187,7 @@ static void tell_facts(struct trace_writer *writer, const struct text *told)
 	struct walk walk;
 	uint32_t id = 0;
 
-	text_add(facts, told->at, told->bytes);
+	text_add(facts, noted->at, noted->bytes);
 	if (facts->error)
 		return;
 	walk = (struct walk){ .at = (uint8_t *)facts->at + first,
@@ -207,7 +207,7 @@ static void tell_process(struct trace_writer *writer, int number)
 {
 	const struct writer_process *of = &writer->processes[number];
 
-	tell_facts(writer, &of->told);
+	tell_facts(writer, &of->facts);
 	metadata_stream(&writer->body, (uint32_t)number, of->clock, of->is_kernel);
 	for (uint32_t i = 0; i < of->schema->count; i++)
 		tell_class(writer, number, of->schema->classes[i]);
@@ -230,11 +230,11 @@ static int tell_all(struct trace_writer *writer, uint64_t since_ns)
 
 		if (of->end_ns && of->end_ns + PAST_NS < since_ns) {
 			of->is_past = 1;
-			text_release(&of->told);
-			of->told = (struct text){ 0 };
+			text_release(&of->facts);
+			of->facts = (struct text){ 0 };
 		}
-		if (of->told.error)
-			return of->told.error;
+		if (of->facts.error)
+			return of->facts.error;
 		if (!of->is_past)
 			tell_process(writer, i);
 	}
@@ -876,7 +876,7 @@ int trace_writer_close(struct trace_writer *writer)
 	for (int i = 0; i < writer->process_count; i++) {
 		trace_schema_free(writer->processes[i].schema);
 		free(writer->processes[i].owner.jitdump);
-		text_release(&writer->processes[i].told);
+		text_release(&writer->processes[i].facts);
 	}
 	free(writer->processes);
 	recent_free(writer->recent);

@@ -299,24 +299,24 @@ int wm_session_output(struct wm_session *session, const char *dir);
  * In place of a folder keep the newest events in memory: `bytes` of them, with what they need, and
  * those of the last `age_ns`; 0 is no limit, and one of both is needed. wm_session_snapshot()
  * writes them. What is still there at wm_session_stop() is dropped. Before wm_session_start(),
- * once. 0; -EBUSY as above; -EINVAL without a limit, with a trail or with WM_POLICY_CYCLIC;
- * -ENOMEM.
+ * once. 0; -EBUSY as above; -EINVAL without a limit, with a trail, with WM_POLICY_CYCLIC or
+ * WM_POLICY_NOTIFY; -ENOMEM.
  */
 int wm_session_keep(struct wm_session *session, uint64_t bytes, uint64_t age_ns);
 
 /*
- * Write what is kept in memory to a new folder, and keep it. The session goes on meanwhile: a
+ * Write what is kept in memory to a new folder, and keep it. The session continues meanwhile: a
  * thread writes, and the call works as wm_session_wait() does until it is done; up to twice the
  * memory is used then. 0; errors of wm_session_output() and of wm_session_wait(); -EINVAL without
  * wm_session_keep(); -WM_E_TRACE_FULL: the folder has what there was room for, and the session
- * goes on.
+ * continues.
  */
 int wm_session_snapshot(struct wm_session *session, const char *dir);
 
 /*
  * Close the folder, and record into a new one from here on; no event is lost or is in both. Of
  * events in memory: write them there, and keep none any more. Processes that have ended before are
- * not in the new folder. 0; errors of wm_session_output(), after which the old folder goes on;
+ * not in the new folder. 0; errors of wm_session_output(), after which the old folder continues;
  * -EINVAL without a folder, with a trail or with WM_POLICY_CYCLIC; an error of writing ends the
  * recording.
  */

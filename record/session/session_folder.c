@@ -23,7 +23,7 @@
 
 /* ---- the first ---- */
 
-/* The session has a writer now: tell it of the processes that are here already. */
+/* The session has a writer now: add the processes that are here already. */
 static int tell_processes(struct wm_session *session)
 {
 	int err = 0;
@@ -74,6 +74,9 @@ int wm_session_keep(struct wm_session *session, uint64_t bytes, uint64_t age_ns)
 	if (session->running || session->writer || session->is_written)
 		return session_fail(session, -EBUSY, "the session has a folder, or runs");
 	err = session_folders_refused(session);
+	if (!err && session->options.policy == WM_POLICY_NOTIFY)
+		err = session_fail(session, -EINVAL,
+				   "with the notify policy events stay in the program up to the watermark");
 	if (err)
 		return err;
 	err = trace_writer_keep(&session->writer, bytes, age_ns);
@@ -210,7 +213,7 @@ static void *write_it(void *data)
 	return NULL;
 }
 
-/* Write it in a thread, while the session goes on: its buffers would run over. */
+/* Write it in a thread, while the session continues: its buffers would run over. */
 static int write_aside(struct wm_session *session, struct trace_snapshot *snapshot)
 {
 	struct snapshot_writing writing = { .snapshot = snapshot };
@@ -236,7 +239,7 @@ static int write_aside(struct wm_session *session, struct trace_snapshot *snapsh
 int wm_session_snapshot(struct wm_session *session, const char *dir)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int err = dir ? session_call_refused(session) : -EINVAL, noted, written = 0;
+	int err = dir ? session_call_refused(session) : -EINVAL, noted, written = 0, before;
 	struct trace_snapshot *snapshot;
 
 	if (err)
@@ -250,8 +253,10 @@ int wm_session_snapshot(struct wm_session *session, const char *dir)
 	err = trace_next_open(session->writer, dir);
 	if (err)
 		return session_fail(session, err, "%s", dir);
+	before = session->trace_error; /* what fails here ends no recording */
 	err = trace_next_begin(session->writer);
 	noted = note_end(session);
+	session->trace_error = before;
 	err = err ? err : noted;
 	noted = trace_snapshot_take(session->writer, &snapshot);
 	if (snapshot) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Triggers: specs whose events tell the recorder that what it keeps in memory is wanted now. A
+ * Triggers: specs whose events ask the recorder to write what it keeps in memory. A
  * trigger is recorded like any other spec. Its events are found as their packets are taken, so that
  * the program's own work is what it is without.
  */
