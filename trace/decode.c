@@ -5,11 +5,10 @@
 
 #include <waymark/error.h>
 
-int decode_walk_varying(struct walk *walk, const struct trace_class *class)
+const uint8_t *decode_varying_end(const uint8_t *at, const uint8_t *end,
+				  const struct trace_class *class)
 {
-	const uint8_t *at = walk->at, *end = walk->end;
-
-	for (unsigned int i = 0; i < class->count; i++) {
+	for (unsigned int i = 0; at && i < class->count; i++) {
 		int bytes = schema_type_bytes(class->types[i]);
 
 		if (bytes > 0)
@@ -18,11 +17,8 @@ int decode_walk_varying(struct walk *walk, const struct trace_class *class)
 			at = walk_string(at, end);
 		else
 			at = walk_run(at, end, schema_element_bytes(class->types[i]));
-		if (!at)
-			return -1;
 	}
-	walk->at = at;
-	return 0;
+	return at;
 }
 
 static float load_f32(const uint8_t *from)

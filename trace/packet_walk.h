@@ -98,21 +98,29 @@ static inline void event_thread(const struct trace_class *class, const uint8_t *
 	*tid = *tid > INT32_MAX ? 0 : *tid;
 }
 
+/* The end of the fields at `at`, whose lengths vary. NULL when the packet ends within. */
+const uint8_t *decode_varying_end(const uint8_t *at, const uint8_t *end,
+				  const struct trace_class *class);
+
 /*
- * Jump over an event's fields when some of them vary in length. 0, or -1 when the packet ends
- * within.
+ * The end of an event's fields, by a copy of class->fixed_bytes. NULL when the packet ends within.
+ * No function gets the address of the walk, so that it can stay in registers.
  */
-int decode_walk_varying(struct walk *walk, const struct trace_class *class);
+static inline const uint8_t *walk_fields_end(const struct walk *walk, int32_t fixed_bytes,
+					     const struct trace_class *class)
+{
+	if (__builtin_expect(fixed_bytes < 0, 0))
+		return decode_varying_end(walk->at, walk->end, class);
+	return walk->end - walk->at < fixed_bytes ? NULL : walk->at + fixed_bytes;
+}
 
 /* Jump over an event's fields. 0, or -1 when the packet ends within. */
 static inline int walk_fields(struct walk *walk, const struct trace_class *class)
 {
-	if (__builtin_expect(class->fixed_bytes < 0, 0))
-		return decode_walk_varying(walk, class);
-	if (walk->end - walk->at < class->fixed_bytes)
-		return -1;
-	walk->at += class->fixed_bytes;
-	return 0;
+	const uint8_t *end = walk_fields_end(walk, class->fixed_bytes, class);
+
+	walk->at = end ? end : walk->at;
+	return end ? 0 : -1;
 }
 
 #endif

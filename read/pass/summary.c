@@ -570,11 +570,10 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 		if (walk.ticks < ticks || walk.ticks > end_ticks)
 			return "an event outside its packet's time";
 		fields = walk.at;
-		if (tally->fixed_bytes >= 0 ? walk.end - walk.at < tally->fixed_bytes
-					    : decode_walk_varying(&walk, tally->class))
+		if (tally->fixed_bytes) /* else the next event need not wait for fixed_bytes */
+			walk.at = walk_fields_end(&walk, tally->fixed_bytes, tally->class);
+		if (!walk.at)
 			return "cut in an event";
-		if (tally->fixed_bytes > 0)
-			walk.at += tally->fixed_bytes;
 		tally->count++;
 		if (tally->slices)
 			tally->slices[summary_slice_of(&pass->spans.slicing, walk.ticks)].count++;

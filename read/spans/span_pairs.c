@@ -124,25 +124,6 @@ static void slice_add(struct summary_slice *slice, uint64_t ticks)
 	slice->logs += log((double)(ticks ? ticks : 1));
 }
 
-static void measured(const struct span_pairs *pairs, struct summary_span *span, uint64_t ticks,
-		     uint64_t end_ticks, uint64_t nested_ticks)
-{
-	if (span->times == &span_unmeasured) {
-		struct histogram *times = calloc(1, sizeof(*times));
-
-		if (!times) { /* reported as one that could not be measured */
-			span->unfinished++;
-			return;
-		}
-		span->times = times;
-	}
-	summary_time_add(span->times, ticks);
-	if (span->slices)
-		slice_add(&span->slices[summary_slice_of(&pairs->slicing, end_ticks)], ticks);
-	if (nested_ticks)
-		span->nested_ticks += nested_ticks;
-}
-
 /* Apart, so that spans without a struct span_calls need no registers kept for it. */
 static __attribute__((noinline)) void note(struct span_pairs *pairs, struct span_half *half)
 {
@@ -238,6 +219,7 @@ static __attribute__((noinline)) void end_any(struct span_pairs *pairs, uint32_t
 					      const uint8_t *end)
 {
 	struct span_half *open = span_stack_find(&pairs->open, span);
+	struct summary_span *sum = &pairs->all[span];
 	uint64_t nested_ticks, end_ticks = ticks;
 
 	if (!open) {
@@ -245,8 +227,8 @@ static __attribute__((noinline)) void end_any(struct span_pairs *pairs, uint32_t
 		return;
 	}
 	ticks -= open->ticks;
-	if (pairs->all[span].cost_count)
-		span_costs_add(&pairs->all[span], open->costs, open->values, costs, end);
+	if (sum->cost_count)
+		span_costs_add(sum, open->costs, open->values, costs, end);
 	if (open != &pairs->open.all[pairs->open.count - 1])
 		cross(open, ticks);
 	if (open > pairs->open.all)
@@ -255,16 +237,30 @@ static __attribute__((noinline)) void end_any(struct span_pairs *pairs, uint32_t
 	if (pairs->calls)
 		heard(pairs, open, ticks, nested_ticks);
 	span_stack_remove(&pairs->open, open);
-	measured(pairs, &pairs->all[span], ticks, end_ticks, nested_ticks);
+	if (sum->times == &span_unmeasured) {
+		struct histogram *times = calloc(1, sizeof(*times));
+
+		if (!times) { /* reported as one that could not be measured */
+			sum->unfinished++;
+			return;
+		}
+		sum->times = times;
+	}
+	summary_time_add(sum->times, ticks);
+	if (sum->slices)
+		slice_add(&sum->slices[summary_slice_of(&pairs->slicing, end_ticks)], ticks);
+	sum->nested_ticks += nested_ticks;
 }
 
 void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_costs *costs,
 		    uint64_t ticks, const uint8_t *end)
 {
+	struct summary_span *sum = &pairs->all[span];
 	uint32_t count = pairs->open.count;
 	struct span_half *last = count ? &pairs->open.all[count - 1] : NULL;
 
-	if (!last || last->span != span || pairs->all[span].cost_count || pairs->calls) {
+	if (!last || last->span != span || sum->times == &span_unmeasured || sum->slices ||
+	    sum->cost_count || pairs->calls) {
 		end_any(pairs, span, costs, ticks, end);
 		return;
 	}
@@ -272,7 +268,9 @@ void span_pairs_end(struct span_pairs *pairs, uint32_t span, const struct span_c
 	ticks -= last->ticks;
 	if (count > 1)
 		last[-1].within += ticks - last->counted;
-	measured(pairs, &pairs->all[span], ticks, last->ticks + ticks, last->within);
+	if (last->within)
+		sum->nested_ticks += last->within;
+	summary_time_add(sum->times, ticks);
 }
 
 void span_pairs_stream(struct span_pairs *pairs)
