@@ -208,10 +208,10 @@ size_t out_tame(char *to, size_t room, const char *text)
 /* Bytes from the start that need no escape in either form. */
 static size_t plain_bytes(const char *text, size_t bytes)
 {
-	size_t count = 0;
+	size_t count = 0, most = bytes < OUT_PIECE ? bytes : OUT_PIECE;
 
-	while (count < bytes && count < OUT_PIECE && text[count] >= ' ' && text[count] < 0x7f &&
-	       text[count] != '"' && text[count] != '\\')
+	while (count < most && text[count] >= ' ' && text[count] < 0x7f && text[count] != '"' &&
+	       text[count] != '\\')
 		count++;
 	return count;
 }

@@ -332,7 +332,7 @@ static void losses_text(struct format *format, struct out *out, const struct mer
 {
 	struct merge_event loss;
 
-	if (!event->lost && !event->missing_packets)
+	if (__builtin_expect(!event->lost && !event->missing_packets, 1))
 		return;
 	loss = loss_of(event);
 	line_start(format, out, &loss);
@@ -347,8 +347,9 @@ static void losses_text(struct format *format, struct out *out, const struct mer
 	out_literal(out, ")\n");
 }
 
-const uint8_t *format_value(struct out *out, const struct trace_class *class, unsigned int field,
-			    const uint8_t *at)
+/* Apart, so that values without names need no text[], which costs checks of the stack. */
+static __attribute__((noinline)) const uint8_t *
+named_text(struct out *out, const struct trace_class *class, unsigned int field, const uint8_t *at)
 {
 	char text[ENUMERATION_TEXT_MAX];
 	const char *name = name_of(class, field, at, text);
@@ -359,28 +360,29 @@ const uint8_t *format_value(struct out *out, const struct trace_class *class, un
 	return at + schema_type_bytes(class->types[field]);
 }
 
-void format_values(struct out *out, const struct trace_class *class, const uint8_t *at)
+const uint8_t *format_value(struct out *out, const struct trace_class *class, unsigned int field,
+			    const uint8_t *at)
 {
-	for (unsigned int i = 0; i + class->costs < class->count; i++) {
-		out_short(out, ", ", i ? 2 : 0);
-		out_short(out, class->fields[i], class->field_bytes[i]);
-		out_literal(out, " = ");
-		at = format_value(out, class, i, at);
-	}
+	return class->names ? named_text(out, class, field, at)
+			    : value_text(out, class->types[field], at);
 }
 
-/* "{ field = value, ... }" */
-static void fields_text(struct out *out, const struct trace_class *class, const uint8_t *at)
+/* "field = value, ..." of the first fields */
+static void fields_text(struct out *out, const struct trace_class *class, unsigned int count,
+			const uint8_t *at)
 {
-	out_literal(out, "{ ");
-	for (unsigned int i = 0; i < class->count; i++) {
+	for (unsigned int i = 0; i < count; i++) {
 		if (i)
 			out_literal(out, ", ");
 		out_short(out, class->fields[i], class->field_bytes[i]);
 		out_literal(out, " = ");
 		at = format_value(out, class, i, at);
 	}
-	out_literal(out, " }");
+}
+
+void format_values(struct out *out, const struct trace_class *class, const uint8_t *at)
+{
+	fields_text(out, class, class->count - class->costs, at);
 }
 
 void format_text(struct format *format, struct out *out, const struct merge_event *event)
@@ -393,8 +395,9 @@ void format_text(struct format *format, struct out *out, const struct merge_even
 	line_start(format, out, event);
 	out_escaped(out, class->name, class->name_bytes);
 	if (class->count) {
-		out_literal(out, ": ");
-		fields_text(out, class, event->fields);
+		out_literal(out, ": { ");
+		fields_text(out, class, class->count, event->fields);
+		out_literal(out, " }");
 	}
 	out_char(out, '\n');
 }
@@ -420,7 +423,9 @@ static void result_text(struct out *out, const struct merge_event *end)
 		return;
 	out_literal(out, " = ");
 	if (class->count > 1 && !has_error) {
-		fields_text(out, class, at);
+		out_literal(out, "{ ");
+		fields_text(out, class, class->count, at);
+		out_literal(out, " }");
 		return;
 	}
 	format_value(out, class, 0, at);
@@ -571,7 +576,7 @@ static void json_losses(struct format *format, struct out *out, const struct mer
 {
 	struct merge_event loss;
 
-	if (!event->lost && !event->missing_packets)
+	if (__builtin_expect(!event->lost && !event->missing_packets, 1))
 		return;
 	loss = loss_of(event);
 	json_start(format, out, &loss);
@@ -618,14 +623,14 @@ static void json_state(struct out *out, const struct trace_class *class, const u
 		out_char(out, ']');
 }
 
-/* ,"names":{"field":"NAME", ...} for values that have a name; nothing if none has. */
+/* ,"names":{"field":"NAME", ...} for values that have a name, in a class that has names. */
 static void json_names(struct out *out, const struct trace_class *class, const uint8_t *at)
 {
 	char text[ENUMERATION_TEXT_MAX];
 	const uint8_t *end;
 	int found = 0;
 
-	for (unsigned int i = 0; class->names && i < class->count; i++, at = end) {
+	for (unsigned int i = 0; i < class->count; i++, at = end) {
 		const char *name = name_of(class, i, at, text);
 
 		end = format_field_end(class->types[i], at);
@@ -673,7 +678,8 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 	out_literal(out, "\",\"fields\":{");
 	format_json_fields(out, event);
 	out_char(out, '}');
-	json_names(out, class, event->fields);
+	if (class->names)
+		json_names(out, class, event->fields);
 	json_state(out, class, event->fields, FIELD_CUT, "cut");
 	json_state(out, class, event->fields, FIELD_UNREADABLE, "unreadable");
 	json_state(out, class, event->fields, FIELD_NO_RULE, "no_rule");
