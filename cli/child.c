@@ -138,6 +138,7 @@ int child_reap(struct child *child, int flags)
 	child->pid = 0;
 	if (got > 0)
 		child->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	child->is_crashed = WIFSIGNALED(status) && !interrupts;
 	return 1;
 }
 

@@ -16,6 +16,7 @@ struct child {
 	 * that outlives our patience 128 and SIGINT.
 	 */
 	int status;
+	int is_crashed;	   /* a signal ended it, and the command was not asked to end */
 	uint64_t asked_ns; /* when its end was asked for first */
 	/* of child_start(); 0: none */
 	int gate;  /* a byte lets it execute; what comes back is the errno of a failed execve(2) */

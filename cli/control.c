@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A request is one packet: "list", "add SPEC", "remove SPEC", "snapshot" or "rotate". So is its
- * answer. Only the
- * recorder's user and root are answered. Each side takes the other for hostile: what comes is
- * bounded, and printed as complain_words() does.
+ * answer. Only the recorder's user and root are answered. Each side takes the other for hostile:
+ * what comes is bounded, and printed as complain_words() does.
  */
 #include "cli/control.h"
 
@@ -122,9 +121,9 @@ static void answer_folder(struct control *control, struct wm_session *session, i
 {
 	const char *name = "";
 	int err = control->folder_write ? control->folder_write(control->data, is_rotation, &name)
-					: -ENOENT;
+					: -EOPNOTSUPP;
 
-	if (err == -ENOENT)
+	if (err == -EOPNOTSUPP)
 		answer(control->client, err,
 		       is_rotation ? "record it with --rotate: it is in one folder"
 				   : "record it with --last: it keeps nothing in memory");
@@ -326,7 +325,7 @@ static void show_spec(struct rows *rows, char *spec)
 static int complain_control(const char *where, const char *request, int err,
 			    const struct answer *answer)
 {
-	if (!err && is_folder_verb(request) && answer->status == -ENOENT) {
+	if (!err && is_folder_verb(request) && answer->status == -EOPNOTSUPP) {
 		complain_words("waymark: %s: %s\n", where, answer->text);
 		return CLI_FAILED;
 	}

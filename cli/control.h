@@ -15,8 +15,8 @@ struct control {
 	int client;	      /* -1: none. Its request is awaited; others wait in the queue. */
 	uint64_t since_ns;
 	/*
-	 * Write a snapshot, or continue in another folder, and give its name. -ENOENT: that is not
-	 * what this recording does. The caller sets it after control_begin(); NULL: the same.
+	 * Write a snapshot, or continue in another folder, and give its name. -EOPNOTSUPP: that is
+	 * not what this recording does. The caller sets it after control_begin(); NULL: the same.
 	 */
 	int (*folder_write)(void *data, int is_rotation, const char **name);
 	void *data;

@@ -49,6 +49,10 @@ int flight_parse(struct flight *flight, const char *text)
 	}
 	if (flight->trigger)
 		return 0;
+	if (strchr(text, ':'))
+		return complain_usage("record",
+				      "--on %s: the events before one of a spec are kept by --last",
+				      text);
 	complain_usage("record", "--on: there is no trigger %s", text);
 	complain_meant(text, names, sizeof(names) / sizeof(names[0]));
 	return CLI_USAGE;
@@ -72,9 +76,10 @@ int flight_check(const struct flight *flight, const char *const *specs, size_t c
 		spec_release(&spec);
 	}
 	if (!has_last)
-		return complain_usage("record",
-				      "--on %s is for a flight recorder: -e trail/last=64M/",
-				      flight->text);
+		return complain_usage(
+			"record",
+			"--on %s is for events in memory, --last 30s, or for a flight recorder of a trail, -e trail/last=64M/",
+			flight->text);
 	return other ? complain_usage("record", "with --on a trail alone is recorded: leave out %s",
 				      other)
 		     : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/folders.h"
 
+#include "cli/cli.h"
 #include "trace/facts.h"
 #include "trace/folder.h"
 #include "trace/index.h"
@@ -13,8 +14,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 #define DIGITS 4
 #define NUMBER_MAX 99999999u
@@ -27,8 +30,9 @@ static unsigned int number_of(const char *name)
 	return digits < DIGITS || digits > 8 || name[digits] ? 0 : (unsigned int)atoi(name);
 }
 
-/* The lowest and the highest number in the folder; 0: there is none. Returns how many there are. */
-static uint64_t numbers_find(const char *dir, unsigned int *lowest, unsigned int *highest)
+/* The lowest and the highest number above one; 0: there is none. Returns how many there are. */
+static uint64_t numbers_find(const char *dir, unsigned int above, unsigned int *lowest,
+			     unsigned int *highest)
 {
 	DIR *list = opendir(dir);
 	uint64_t count = 0;
@@ -37,7 +41,7 @@ static uint64_t numbers_find(const char *dir, unsigned int *lowest, unsigned int
 	for (struct dirent *entry; list && (entry = readdir(list));) {
 		unsigned int number = number_of(entry->d_name);
 
-		if (!number)
+		if (number <= above)
 			continue;
 		count++;
 		*highest = number > *highest ? number : *highest;
@@ -48,22 +52,27 @@ static uint64_t numbers_find(const char *dir, unsigned int *lowest, unsigned int
 	return count;
 }
 
+/*
+ * The lock keeps a second recording out, whose folders would be among ours. A file system may have
+ * none.
+ */
 int folders_open(struct folders *folders, const char *dir)
 {
 	unsigned int lowest;
-	int fd;
 
 	folders->dir = dir;
 	if (!mkdir(dir, 0700))
 		folders->made_dir = 1;
 	else if (errno != EEXIST)
 		return -errno;
-	fd = folder_open(dir);
-	if (fd < 0)
-		return fd;
-	close(fd);
-	numbers_find(dir, &lowest, &folders->before);
-	return folders->before >= NUMBER_MAX ? -EOVERFLOW : 0;
+	folders->fd = folder_open(dir);
+	if (folders->fd < 0)
+		return folders->fd;
+	if (flock(folders->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		return -WM_E_TRACE_IN_USE;
+	numbers_find(dir, 0, &lowest, &folders->newest);
+	folders->before = folders->newest;
+	return folders->newest >= NUMBER_MAX ? -EOVERFLOW : 0;
 }
 
 static void name_make(char name[PATH_MAX + 16], const char *dir, unsigned int number)
@@ -73,43 +82,60 @@ static void name_make(char name[PATH_MAX + 16], const char *dir, unsigned int nu
 
 const char *folders_next(struct folders *folders)
 {
-	unsigned int newest = folders->newest ? folders->newest : folders->before;
-
-	name_make(folders->next_name, folders->dir, newest + 1);
+	name_make(folders->next_name, folders->dir, folders->newest + 1);
 	return folders->next_name;
 }
 
 void folders_took(struct folders *folders)
 {
-	unsigned int lowest, highest;
-
-	folders->newest = (folders->newest ? folders->newest : folders->before) + 1;
+	folders->newest++;
+	folders->written++;
 	folders->first = folders->first ? folders->first : folders->newest;
 	memcpy(folders->name, folders->next_name, sizeof(folders->name));
-	while (folders->keep && numbers_find(folders->dir, &lowest, &highest) > folders->keep) {
+}
+
+void folders_failed(struct folders *folders)
+{
+	/* what was written of it stays, and its number is not taken again */
+	if (rmdir(folders->next_name) && errno != ENOENT)
+		folders->newest++;
+}
+
+void folders_prune(struct folders *folders)
+{
+	unsigned int lowest, highest;
+
+	while (folders->keep &&
+	       numbers_find(folders->dir, folders->stuck, &lowest, &highest) > folders->keep) {
 		char name[PATH_MAX + 16];
 
 		name_make(name, folders->dir, lowest);
 		folder_remove(name, 1);
-		if (!access(name, F_OK))
-			return; /* it has other files, or is not ours */
+		if (access(name, F_OK))
+			continue;
+		folders->stuck = lowest;
+		complain_words("waymark: %s can't be removed: it is not ours alone\n", name);
 	}
 }
 
 static const struct row_column columns[] = {
 	{ "first", ROW_U64, ROW_PLAIN, 0, "number of the first folder; 0: none was written" },
 	{ "last", ROW_U64, ROW_PLAIN, 0, "of the last" },
+	{ "written", ROW_U64, ROW_COUNT, 0, "folders" },
+	{ "failed", ROW_U64, ROW_COUNT, 0, "snapshots that could not be written whole" },
 	{ "passed_over", ROW_U64, ROW_COUNT, 0, "triggers without a snapshot of their own" },
 };
 static ROW_TABLE(folders_table, "folders", "The folders that --last and --rotate wrote.", columns);
 
-void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over)
+void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over,
+		  uint64_t failed)
 {
 	if (!folders->dir)
 		return;
 	rows_open(rows, &folders_table, NULL);
-	ROWS_PUT(rows, columns, row_u64(folders->first), row_u64(folders->newest),
-		 row_u64(passed_over));
+	ROWS_PUT(rows, columns, row_u64(folders->first),
+		 row_u64(folders->first ? folders->newest : 0), row_u64(folders->written),
+		 row_u64(failed), row_u64(passed_over));
 	rows_close(rows);
 }
 
@@ -117,16 +143,26 @@ void folders_close(struct folders *folders)
 {
 	if (folders->made_dir)
 		rmdir(folders->dir);
+	if (folders->fd >= 0)
+		close(folders->fd);
 }
 
 void folders_newest(const char *dir, char name[PATH_MAX + 16])
 {
 	unsigned int lowest, highest;
 
-	numbers_find(dir, &lowest, &highest);
+	numbers_find(dir, 0, &lowest, &highest);
 	snprintf(name, PATH_MAX + 16, "%s", dir);
 	if (highest)
 		name_make(name, dir, highest);
+}
+
+/* A file of a trace that was to get its name when it is whole. */
+static int is_begun(const char *name)
+{
+	size_t length = strlen(name);
+
+	return name[0] == '.' && length > 5 && !strcmp(name + length - 4, ".new");
 }
 
 /* Of a process, PID-TID-N, or of CPUs; compressed, or what a repair has cut off one. */
@@ -155,7 +191,8 @@ void folder_remove(const char *dir, int with_streams)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		unlinkat(folder, names[i], 0);
 	while ((entry = readdir(list)))
-		if (perf_map_is_name(entry->d_name) || (with_streams && is_stream(entry->d_name)))
+		if (perf_map_is_name(entry->d_name) ||
+		    (with_streams && (is_stream(entry->d_name) || is_begun(entry->d_name))))
 			unlinkat(folder, entry->d_name, 0);
 	if (with_streams)
 		rmdir(dir);

@@ -12,31 +12,39 @@
 #include <stdint.h>
 
 struct folders {
-	const char *dir;
-	unsigned int first, newest;    /* numbers of this recording's; 0: none yet */
-	unsigned int before;	       /* the highest number that was there */
-	int made_dir;		       /* by us */
-	uint64_t keep;		       /* so many, the newest; 0: all */
-	char name[PATH_MAX + 16];      /* of the newest */
+	const char *dir;	     /* NULL: this recording has one folder */
+	int fd;			     /* of it, locked; -1: none */
+	unsigned int before, newest; /* the highest number that was there; that is there */
+	unsigned int first, written; /* of this recording's: its first number, 0: none; how many */
+	int made_dir;		     /* by us */
+	uint64_t keep;		     /* so many, the newest; 0: all */
+	unsigned int stuck;	     /* up to this number those that are there can't be removed */
+	char name[PATH_MAX + 16];    /* of the newest that we wrote */
 	char next_name[PATH_MAX + 16]; /* of the next one, after folders_next() */
 };
 
 /*
- * Make DIR where it is not there, and find the numbers in it. 0; -WM_E_OUTPUT_OWNER when another
- * user can change it, or -errno.
+ * Make DIR where it is not there, lock it, and find the numbers in it. 0; -WM_E_OUTPUT_OWNER when
+ * another user can change it, -WM_E_TRACE_IN_USE: another recording has it; or -errno.
  */
 int folders_open(struct folders *folders, const char *dir);
 
-/* The name for the next folder. It is the newest when folders_took() says so. */
+/*
+ * The name for the next folder. It is the newest when folders_took() says so. folders_failed(): it
+ * could not be written, at least not whole.
+ */
 const char *folders_next(struct folders *folders);
-
-/* The next folder was made: remove the oldest, where there are more than are to be kept. */
 void folders_took(struct folders *folders);
+void folders_failed(struct folders *folders);
+
+/* Remove the oldest, where there are more than are to be kept. */
+void folders_prune(struct folders *folders);
 
 /* As a table of one row, or of none before folders_open(). */
-void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over);
+void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over,
+		  uint64_t failed);
 
-/* Remove DIR again, if we have made it and it is empty. */
+/* Unlock DIR, and remove it again, if we have made it and it is empty. */
 void folders_close(struct folders *folders);
 
 /* The newest numbered folder in DIR, or DIR where it has none; into name[]. */

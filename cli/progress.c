@@ -8,6 +8,7 @@
 #include "cli/findings.h"
 #include "cli/folders.h"
 #include "cli/output.h"
+#include "cli/snapshots.h"
 #include "cli/watch_counts.h"
 #include "record/probe/probes.h"
 #include "record/session/session.h"
@@ -265,7 +266,7 @@ static void trail_rows(const struct wm_session_status *status, const struct live
 
 void progress_json(const struct progress *progress, const struct wm_session_status *status,
 		   const struct wm_session *session, const char *dir, const struct flight *flight,
-		   const struct folders *folders, uint64_t passed_over,
+		   const struct folders *folders, const struct snapshots *snapshots,
 		   const struct findings *findings)
 {
 	static const struct watched_list none;
@@ -290,7 +291,7 @@ void progress_json(const struct progress *progress, const struct wm_session_stat
 	if (status->trail_processes)
 		trail_rows(status, session->live);
 	flight_rows(&rows, flight);
-	folders_rows(&rows, folders, passed_over);
+	folders_rows(&rows, folders, snapshots->passed_over, snapshots->failed);
 	findings_rows(&rows, findings);
 	watches_rows(&rows, watched);
 }

@@ -11,6 +11,7 @@
 
 struct flight;
 struct folders;
+struct snapshots;
 struct live;
 
 struct progress {
@@ -55,7 +56,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
  */
 void progress_json(const struct progress *progress, const struct wm_session_status *status,
 		   const struct wm_session *session, const char *dir, const struct flight *flight,
-		   const struct folders *folders, uint64_t passed_over,
+		   const struct folders *folders, const struct snapshots *snapshots,
 		   const struct findings *findings);
 int progress_json_end(int exit_status, const char *error);
 

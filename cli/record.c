@@ -146,8 +146,7 @@ static int rotate_take(void *data, const struct command_option *option, const ch
 	struct record_options *options = data;
 
 	(void)option;
-	if (!quantity_size(text, 1u << 20, UINT64_MAX, &options->rotate_bytes) ||
-	    !quantity_time(text, 1000000000, &options->rotate_ns))
+	if (!snapshots_read_limit(text, 1000000000, &options->rotate_ns, &options->rotate_bytes))
 		return CLI_FINE;
 	return complain_usage(name,
 			      "--rotate takes a time of 1s or more, or a size of 1M or more, "
@@ -225,6 +224,8 @@ static int folders_check(struct record_options *options)
 		return CLI_USAGE;
 	if (options->keep && !has_folders(options))
 		return complain_usage("record", "--keep is for --last and --rotate");
+	if (options->snapshots.per_hour)
+		return complain_usage("record", "--per-hour is for --last");
 	return CLI_FINE;
 }
 
@@ -252,6 +253,8 @@ static int options_read(struct record_options *options, int argc, char **argv)
 	options->is_default = !options->specs.count;
 	if (options->is_default && command_line_text("marker:*:*", &options->specs))
 		return CLI_FAILED;
+	/* with a trigger, a program without markers is worth to be recorded */
+	options->is_default = options->is_default && !options->snapshots.specs.count;
 	return options->dir[0] ? -1 : make_dir(options);
 }
 
@@ -412,8 +415,10 @@ static int rotate(struct recording *recording)
 	wm_session_status_get(recording->session, &status);
 	recording->folder_ns = progress_elapsed_ns(&recording->progress);
 	recording->folder_bytes = status.bytes;
-	if (!err)
+	if (!err) {
 		folders_took(&recording->folders);
+		folders_prune(&recording->folders);
+	}
 	return err;
 }
 
@@ -452,10 +457,8 @@ static int folder_write(void *data, int is_rotation, const char **name)
 	struct recording *recording = data;
 	int err;
 
-	if (is_rotation ? !recording->folders.newest : !keeps(recording->options))
-		return -ENOENT;
-	if (is_rotation && keeps(recording->options))
-		return -ENOENT;
+	if (is_rotation == keeps(recording->options) || !has_folders(recording->options))
+		return -EOPNOTSUPP;
 	progress_clear(&recording->progress);
 	err = is_rotation ? rotate(recording)
 			  : snapshots_write(&recording->snapshots, &recording->folders,
@@ -513,7 +516,7 @@ static int is_over(struct recording *recording, int alive, uint64_t now_ns)
 	if (!recording->options->wait_all)
 		return 1;
 	/* a child that was forked last may not have said hello yet */
-	if (alive)
+	if (alive || !recording->alive_ns)
 		recording->alive_ns = now_ns;
 	return now_ns - recording->alive_ns > CHILD_JOIN_NS;
 }
@@ -591,7 +594,7 @@ static void close_session(struct recording *recording, const struct wm_session_s
 	if (recording->options->json)
 		progress_json(&recording->progress, status, recording->session,
 			      recording->options->dir, &recording->flight, &recording->folders,
-			      recording->snapshots.passed_over, &recording->findings);
+			      &recording->snapshots, &recording->findings);
 	findings_release(&recording->findings);
 	wm_session_close(recording->session);
 	guardian_release(&recording->guardian);
@@ -623,8 +626,8 @@ static void explain_unshare(const struct recording *recording,
 /* What is in memory goes to a folder, if it is to be written at the end. */
 static int end_output(struct recording *recording)
 {
-	return keeps(recording->options) && !recording->error &&
-			       snapshots_at_end(&recording->snapshots, recording->child.status)
+	return keeps(recording->options) &&
+			       snapshots_at_end(&recording->snapshots, recording->child.is_crashed)
 		       ? rotate(recording)
 		       : 0;
 }
@@ -633,16 +636,20 @@ static void sum_up_folders(const struct recording *recording)
 {
 	const struct folders *folders = &recording->folders;
 	const struct snapshots *snapshots = &recording->snapshots;
-	unsigned int count = folders->newest ? folders->newest - folders->first + 1 : 0;
+	unsigned int count = folders->written;
 	char text[32];
 
 	if (!count)
-		complain_words("waymark: no trace was written: no trigger came\n");
+		complain_words("waymark: no trace was written: %s\n",
+			       snapshots->failed ? "its folder could not be" : "no trigger came");
 	else if (count == 1)
 		complain_words("waymark: the trace is in %s\n", folders->name);
 	else
 		complain_words("waymark: %u traces were written to %s, from %04u to %04u\n", count,
 			       folders->dir, folders->first, folders->newest);
+	if (snapshots->failed)
+		complain_words("waymark: %s snapshots could not be written whole\n",
+			       quantity_show_count(snapshots->failed, text, sizeof(text)));
 	if (snapshots->passed_over)
 		complain_words("waymark: %s more triggers came together with one, or more often "
 			       "than --per-hour %u\n",
@@ -664,7 +671,7 @@ static int finish(struct recording *recording, int had_dir)
 	size_t first = recording->findings.count;
 	struct drain_counts counts;
 
-	has_trace = has_folders(options) ? recording->folders.newest != 0
+	has_trace = has_folders(options) ? recording->folders.written != 0
 					 : flight_end(&recording->flight, recording->session);
 	progress_clear(&recording->progress);
 	err = err ? err : stopped;
@@ -686,7 +693,7 @@ static int finish(struct recording *recording, int had_dir)
 	add_unmatched(recording);
 	print_findings(recording, first);
 	if (findings_failure(&recording->findings) || recording->error ||
-	    complain_unarmed(recording, &status))
+	    recording->snapshots.failed || complain_unarmed(recording, &status))
 		result = CLI_FAILED;
 	close_session(recording, &status);
 	if (has_sums && !options->json && (err = report_sums_of(options->dir, SUMS_SHOWN)))
@@ -743,7 +750,7 @@ static int give_up(struct recording *recording, int had_dir)
 		add_refused(recording);
 	}
 	close_session(recording, &status);
-	if (recording->folders.newest)
+	if (recording->folders.written)
 		folder_remove(recording->folders.name, 1);
 	if (has_folders(recording->options))
 		folders_close(&recording->folders);
@@ -754,13 +761,14 @@ static int give_up(struct recording *recording, int had_dir)
 
 static int run(const struct record_options *options)
 {
-	struct recording recording = { .options = options,
-				       .flight = options->flight,
-				       .snapshots = options->snapshots,
-				       .folders = { .keep = options->keep,
-						    .made_dir = options->made_dir },
-				       .control = { .folder = -1, .listener = -1, .client = -1 },
-				       .guardian = { .fd = -1 } };
+	struct recording recording = {
+		.options = options,
+		.flight = options->flight,
+		.snapshots = options->snapshots,
+		.folders = { .keep = options->keep, .made_dir = options->made_dir, .fd = -1 },
+		.control = { .folder = -1, .listener = -1, .client = -1 },
+		.guardian = { .fd = -1 }
+	};
 	int had_dir = !options->made_dir && access(options->dir, F_OK) == 0;
 
 	child_catch_signals();
@@ -778,8 +786,9 @@ static int run(const struct record_options *options)
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_options options = { .targets.session = WM_SESSION_OPTIONS_INIT,
-					  .snapshots.per_hour = SNAPSHOTS_AN_HOUR };
+	struct record_options options = {
+		.targets.session = WM_SESSION_OPTIONS_INIT,
+	};
 	int status;
 
 	options.targets.session.allow_unmatched = 1;

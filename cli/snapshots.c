@@ -8,8 +8,8 @@
 #include "record/session/session.h"
 #include "record/session/triggers.h"
 #include "record/spec/spec.h"
-#include "trace/writer.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +18,9 @@
 #include <waymark/error.h>
 
 #define HOUR_NS 3600000000000u
+#define BYTES_MIN (1u << 20)
+/* A burst of triggers may use up so much of what an hour allows; then some time has to go by. */
+#define BURST_PARTS 6
 
 static const char *const signal_texts[] = { "signal:USR1", "signal:USR2" };
 static volatile sig_atomic_t signals; /* that have come, of snapshots.signal */
@@ -30,11 +33,20 @@ static void on_signal(int signal)
 
 /* ---- the command line ---- */
 
+int snapshots_read_limit(const char *text, uint64_t min_ns, uint64_t *ns, uint64_t *bytes)
+{
+	size_t length = strlen(text);
+
+	/* 2m is two minutes, as for every other option, and 2M two megabytes */
+	if (length && isupper((unsigned char)text[length - 1]))
+		return quantity_size(text, BYTES_MIN, UINT64_MAX, bytes);
+	return quantity_time(text, min_ns, ns) ? quantity_size(text, BYTES_MIN, UINT64_MAX, bytes)
+					       : 0;
+}
+
 int snapshots_read_last(struct snapshots *snapshots, const char *text)
 {
-	/* a number alone is of seconds, if it is not as large as a size has to be */
-	if (!quantity_size(text, 1u << 20, UINT64_MAX, &snapshots->last_bytes) ||
-	    !quantity_time(text, 1, &snapshots->last_ns))
+	if (!snapshots_read_limit(text, 1, &snapshots->last_ns, &snapshots->last_bytes))
 		return CLI_FINE;
 	return complain_usage("record",
 			      "--last takes a time, as 30s, or a size of 1M or more, as 256M, "
@@ -75,6 +87,9 @@ int snapshots_read_on(struct snapshots *snapshots, const struct command_texts *o
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
+	if (!snapshots->per_hour)
+		snapshots->per_hour = SNAPSHOTS_AN_HOUR;
+
 	for (size_t i = 0; i < on->count; i++) {
 		int status = read_one(snapshots, on->all[i], has_command);
 
@@ -110,25 +125,37 @@ static const char *text_of(const struct wm_session *session, unsigned int trigge
 	return "";
 }
 
+/* Whether fewer than `most` were taken in the last `time_ns`; most 0: any. */
+static int has_room(const struct snapshots *snapshots, uint64_t most, uint64_t time_ns,
+		    uint64_t now_ns)
+{
+	uint64_t before_ns;
+
+	if (!most || snapshots->taken < most)
+		return 1;
+	before_ns = snapshots->taken_ns[(snapshots->taken - most) % SNAPSHOTS_AN_HOUR_MAX];
+	return now_ns - before_ns >= time_ns;
+}
+
 const char *snapshots_due(struct snapshots *snapshots, const struct wm_session *session)
 {
 	uint64_t now_ns = ticks_monotonic_ns(),
 		 fresh = session->triggers->hits - snapshots->hits_seen;
 	int count = signals - snapshots->signals_seen;
-	uint64_t oldest;
 
 	snapshots->hits_seen += fresh;
 	snapshots->signals_seen += count;
 	fresh += (uint64_t)count;
 	if (!fresh)
 		return NULL;
-	oldest = snapshots->taken_ns[snapshots->taken % snapshots->per_hour];
-	if (oldest && now_ns - oldest < HOUR_NS) {
+	if (!has_room(snapshots, snapshots->per_hour, HOUR_NS, now_ns) ||
+	    !has_room(snapshots, snapshots->per_hour / BURST_PARTS, HOUR_NS / BURST_PARTS,
+		      now_ns)) {
 		snapshots->passed_over += fresh;
 		return NULL;
 	}
 	snapshots->passed_over += fresh - 1;
-	snapshots->taken_ns[snapshots->taken++ % snapshots->per_hour] = now_ns;
+	snapshots->taken_ns[snapshots->taken++ % SNAPSHOTS_AN_HOUR_MAX] = now_ns;
 	return count ? signal_texts[snapshots->signal == SIGUSR2]
 		     : text_of(session, session->triggers->last);
 }
@@ -137,21 +164,23 @@ int snapshots_write(struct snapshots *snapshots, struct folders *folders,
 		    struct wm_session *session, const char *why)
 {
 	const char *name = folders_next(folders);
-	uint64_t kept_ns = trace_kept_ns(session->writer);
+	uint64_t kept_ns = session_kept_ns(session);
 	int err = wm_session_snapshot(session, name);
 
-	(void)snapshots;
-	if (!err || !access(name, F_OK))
-		folders_took(folders);
-	if (err)
+	if (err) {
+		snapshots->failed++;
+		folders_failed(folders);
 		complain(err, "%s: the snapshot %s", why, wm_session_detail(session));
-	else
-		complain_words("waymark: %s: the last %.1f s are in %s\n", why,
-			       (double)kept_ns / 1e9, name);
-	return err;
+		return err;
+	}
+	folders_took(folders);
+	folders_prune(folders);
+	complain_words("waymark: %s: the last %.1f s are in %s\n", why, (double)kept_ns / 1e9,
+		       name);
+	return 0;
 }
 
-int snapshots_at_end(const struct snapshots *snapshots, int exit_status)
+int snapshots_at_end(const struct snapshots *snapshots, int has_crashed)
 {
-	return snapshots->at_exit || (snapshots->at_crash && exit_status > 128);
+	return snapshots->at_exit || (snapshots->at_crash && has_crashed);
 }

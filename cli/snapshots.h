@@ -31,7 +31,14 @@ struct snapshots {
 	uint64_t taken_ns[SNAPSHOTS_AN_HOUR_MAX]; /* when the last ones were, in turn */
 	uint64_t taken;
 	uint64_t passed_over; /* triggers without a snapshot of their own */
+	uint64_t failed;      /* snapshots that could not be written whole */
 };
+
+/*
+ * Read a time, or a size of 1 MiB or more: a size if its last letter is in upper case. 0, or
+ * a negative error; what is not read stays as it was.
+ */
+int snapshots_read_limit(const char *text, uint64_t min_ns, uint64_t *ns, uint64_t *bytes);
 
 /* Read what --last is followed by: a time or a size. CLI_FINE, or CLI_USAGE, all being said. */
 int snapshots_read_last(struct snapshots *snapshots, const char *text);
@@ -46,13 +53,13 @@ int snapshots_begin(struct snapshots *snapshots, struct wm_session *session);
 const char *snapshots_due(struct snapshots *snapshots, const struct wm_session *session);
 
 /*
- * Write one, and say so on stderr. Where that fails it is said, and the recording continues. 0 or the
+ * Write one, and say so on stderr, or why not; the recording continues. 0 or the
  * error.
  */
 int snapshots_write(struct snapshots *snapshots, struct folders *folders,
 		    struct wm_session *session, const char *why);
 
 /* Whether what is left is to be written at the end. */
-int snapshots_at_end(const struct snapshots *snapshots, int exit_status);
+int snapshots_at_end(const struct snapshots *snapshots, int has_crashed);
 
 #endif

@@ -57,9 +57,11 @@ pass()
 # end NAME [STATUS]: the program ends, and the recording with it
 end()
 {
+	local got
 	exec 7>&-
 	wait "$recorder"
-	expect "$1: the recorder's status: $(cat "${1##*/}.words")" $? "${2:-0}"
+	got=$?
+	expect "$1: the recorder's status: $(cat "${1##*/}.words")" $got "${2:-0}"
 }
 
 control() { timeout 60 "$waymark" control "$@" >out 2>words || fail "control $*: $(cat words)"; }
@@ -133,6 +135,13 @@ run 0 --last 1h --on crash -o none -- ./paced plain 100
 [ ! -e none ] || fail "no crash, and a folder: $(ls none)"
 grep -q "no trigger came" words || fail "no crash: $(cat words)"
 
+run 255 --last 1h --on crash -o none -- sh -c 'exit 255'
+[ ! -e none ] || fail "a status is no crash"
+# of two triggers of one marker either comes; 2m is a time, 2M a size
+run 0 --last 2m --on 'marker:db:query/if=number==900000/' --on 'marker:db:query/if=number==50/' -o either -- ./paced plain 300000
+[ -d either/0001 ] || fail "the second trigger: $(cat words)"
+expect "two minutes of it" "$(numbers either/0001 | head -n 1)" 0
+
 # ---- memory: whenever a trigger comes ----
 
 begin kept --last 1h --on 'func:answer@paced/if=arg1==7/' --on 'marker:db:query/if=number==1500/' --on signal:USR2
@@ -194,6 +203,24 @@ refused 1 "an event of a marker or a probe" --last 1s --on 'func:answer/count/'
 mkdir -m 0777 shared
 refused 1 "another user" --last 1s -o shared
 refused 1 "Not a directory" --rotate 1h -o paced
+# an older trace, another recording's folder, and what is not ours stay as they are
+run 0 -o older -- ./paced plain 10
+cp -a older same
+refused 1 "not empty" -o older
+diff -r older same || fail "the older trace has changed"
+begin busy --rotate 1h
+refused 1 "by another program" --rotate 1s -o busy
+pass 5
+end busy
+whole "beside another" 5 busy/0001
+run 0 --rotate 1h -o stuck -- ./paced plain 1
+touch stuck/0001/note
+run 0 --rotate 1h -o stuck -- ./paced plain 1
+begin stuck --rotate 1h --keep 2
+for turn in 1 2 3; do control stuck rotate; done
+end stuck
+expect "what can't be removed stays, and no more" "$(ls stuck | tr '\n' ' ')" "0001 0005 0006 "
+grep -q "stuck/0001 can't be removed" stuck.words || fail "stuck: $(cat stuck.words)"
 run 0 --last 1h --on 'marker:db:query/if=nothing==1/' -o misfit -- ./paced plain 10
 grep -q "10 events of --on's markers have no such field" words || fail "no such field: $(cat words)"
 "$waymark" report turned >out 2>words && fail "a folder of folders is no trace"
@@ -208,7 +235,8 @@ if [ "$(id -u)" = 0 ] && mkdir disk && mount -t tmpfs -o size=400k none disk 2>/
 	rm -rf disk/full/0001
 	pass 10
 	kill -0 "$recorder" || fail "full: the recorder is gone"
-	end disk/full
+	end disk/full 1
+	grep -q "1 snapshots could not be written whole" full.words || fail "full: $(cat full.words)"
 	umount disk || fail "umount"
 else
 	echo "left out, a full disk: no file system can be mounted here"

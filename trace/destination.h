@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace's folder while it is written: its stream files, its facts, its metadata and its index.
- * What is known of the processes is the writer's (trace/writer.c): it notes that again in a new folder.
+ * What is known of the processes is the writer's (trace/writer.c), which notes it again in a new
+ * folder.
  *
  * One thread at a time uses a destination. Functions return 0, or a negative error.
  */

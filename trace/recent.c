@@ -8,6 +8,10 @@
 #include <string.h>
 #include <time.h>
 
+#define CHUNK_BYTES ((size_t)1 << 20)
+/* Chunks that are kept for the next packets: memory of the system's has to be touched anew. */
+#define SPARE_MAX 4
+#define CHUNK_HEAD ((sizeof(struct recent_chunk) + 15) & ~(size_t)15)
 #define GONE_MAX 4096 /* entries of packets that have gone, before the list is moved down */
 
 static uint64_t now_ns(void)
@@ -23,26 +27,74 @@ static size_t size_of(const struct recent_packet *packet)
 	return sizeof(*packet) + packet->bytes;
 }
 
-static void packet_drop(struct recent_packet *packet)
+/* The packet goes; with the last one its chunk. `recent` keeps some of these; NULL: none. */
+static void chunk_drop(struct recent *recent, struct recent_chunk *chunk)
 {
-	if (!--packet->holders)
-		free(packet);
+	if (--chunk->holders)
+		return;
+	if (!recent || recent->spare_count == SPARE_MAX || chunk->bytes != CHUNK_BYTES) {
+		free(chunk);
+		return;
+	}
+	chunk->next = recent->spare;
+	recent->spare = chunk;
+	recent->spare_count++;
 }
 
-/* Drop the oldest; the newest one stays, however large it is. */
+static struct recent_chunk *chunk_new(struct recent *recent, size_t bytes)
+{
+	struct recent_chunk *chunk = recent->spare;
+
+	if (!chunk || bytes > CHUNK_BYTES) {
+		bytes = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
+		chunk = malloc(bytes);
+	} else {
+		bytes = CHUNK_BYTES;
+		recent->spare = chunk->next;
+		recent->spare_count--;
+	}
+	if (chunk)
+		*chunk = (struct recent_chunk){ .holders = 1, .used = CHUNK_HEAD, .bytes = bytes };
+	return chunk;
+}
+
+/* Room for a packet: in the present chunk, or in a new one. NULL: no memory. */
+static struct recent_packet *packet_new(struct recent *recent, size_t bytes)
+{
+	size_t needs = (sizeof(struct recent_packet) + bytes + 15) & ~(size_t)15;
+	struct recent_chunk *chunk = recent->filled;
+	struct recent_packet *packet;
+
+	if (!chunk || chunk->bytes - chunk->used < needs) {
+		chunk = chunk_new(recent, needs + CHUNK_HEAD);
+		if (!chunk)
+			return NULL;
+		if (recent->filled)
+			chunk_drop(recent, recent->filled);
+		recent->filled = chunk;
+	}
+	packet = (struct recent_packet *)((char *)chunk + chunk->used);
+	packet->chunk = chunk;
+	chunk->used += needs;
+	chunk->holders++;
+	return packet;
+}
+
+/* Drop the oldest. By its size alone the newest one stays. */
 static void trim(struct recent *recent, uint64_t now)
 {
 	struct recent_packets *packets = &recent->packets;
 
-	while (recent->first + 1 < packets->count) {
+	while (recent->first < packets->count) {
 		struct recent_packet *oldest = packets->all[recent->first];
 
-		if (!(recent->bytes_max && recent->bytes > recent->bytes_max) &&
+		if (!(recent->bytes_max && recent->bytes > recent->bytes_max &&
+		      recent->first + 1 < packets->count) &&
 		    !(recent->age_ns_max && now - oldest->came_ns > recent->age_ns_max))
 			break;
 		recent->bytes -= size_of(oldest);
 		recent->first++;
-		packet_drop(oldest);
+		chunk_drop(recent, oldest->chunk);
 	}
 	if (recent->first < GONE_MAX || recent->first < packets->count / 2)
 		return;
@@ -59,10 +111,10 @@ int recent_add(struct recent *recent, const struct wm_packet *head, const struct
 
 	if (array_grow(&packets->all, &packets->room, packets->count + 1, sizeof(*packets->all)))
 		return -ENOMEM;
-	added = malloc(sizeof(*added) + bytes);
+	added = packet_new(recent, bytes);
 	if (!added)
 		return -ENOMEM;
-	*added = (struct recent_packet){ .holders = 1,
+	*added = (struct recent_packet){ .chunk = added->chunk,
 					 .events = events,
 					 .came_ns = now_ns(),
 					 .step = *step,
@@ -93,7 +145,7 @@ int recent_hold(const struct recent *recent, struct recent_packets *held)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		held->all[i] = recent->packets.all[recent->first + i];
-		held->all[i]->holders++;
+		held->all[i]->chunk->holders++;
 	}
 	return 0;
 }
@@ -101,7 +153,7 @@ int recent_hold(const struct recent *recent, struct recent_packets *held)
 void recent_let_go(struct recent_packets *held)
 {
 	for (size_t i = 0; i < held->count; i++)
-		packet_drop(held->all[i]);
+		chunk_drop(NULL, held->all[i]->chunk);
 	free(held->all);
 	*held = (struct recent_packets){ 0 };
 }
@@ -124,7 +176,15 @@ void recent_free(struct recent *recent)
 	if (!recent)
 		return;
 	for (size_t i = recent->first; i < recent->packets.count; i++)
-		packet_drop(recent->packets.all[i]);
+		chunk_drop(NULL, recent->packets.all[i]->chunk);
+	if (recent->filled)
+		chunk_drop(NULL, recent->filled);
+	while (recent->spare) {
+		struct recent_chunk *next = recent->spare->next;
+
+		free(recent->spare);
+		recent->spare = next;
+	}
 	free(recent->packets.all);
 	free(recent);
 }

@@ -12,13 +12,20 @@
 #include <stdint.h>
 
 struct recent_packet {
-	unsigned int holders;
+	struct recent_chunk *chunk; /* which has it */
 	uint32_t events;
 	uint64_t came_ns; /* CLOCK_MONOTONIC; its events are up to a second older */
 	struct packet_step step;
 	size_t bytes;
 	struct wm_packet head;
 	unsigned char content[];
+};
+
+/* Memory for many packets. */
+struct recent_chunk {
+	struct recent_chunk *next; /* while it is spare */
+	size_t holders;		   /* its packets, each as often as it is held; and who fills it */
+	size_t used, bytes;
 };
 
 struct recent_packets {
@@ -31,6 +38,9 @@ struct recent {
 	struct recent_packets packets;	/* from `first` on; those before have gone */
 	size_t first;
 	uint64_t bytes;
+	struct recent_chunk *filled; /* the present one; NULL: none */
+	struct recent_chunk *spare;
+	unsigned int spare_count;
 };
 
 /* Take a packet in, and drop what is too old or too much. 0 or -ENOMEM. */

@@ -329,7 +329,7 @@ int schema_put_copy(struct trace_schema *schema, const struct trace_class *class
 	err = text.error ? text.error
 			 : schema_put_text(schema, class->id, class->types, text.at, class->names);
 	if (err > 0)
-		schema_find(schema, class->id)->trigger = class->trigger;
+		schema_find(schema, class->id)->triggers = class->triggers;
 	text_release(&text);
 	return err;
 }

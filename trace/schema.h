@@ -36,9 +36,9 @@ struct trace_class {
 	const struct enumeration **names;
 	uint32_t name_bytes; /* lengths, for those who print many */
 	uint8_t field_bytes[SCHEMA_FIELDS_MAX];
-	unsigned int trigger; /* of a recorder: record/session/triggers.h; 0: none */
-	uint32_t index;	      /* its place in classes[]; for tables of readers */
-	uint32_t number;      /* of schema_number(); 0: not asked for yet */
+	uint32_t triggers; /* of a recorder: a bit for each (record/session/triggers.h) */
+	uint32_t index;	   /* its place in classes[]; for tables of readers */
+	uint32_t number;   /* of schema_number(); 0: not asked for yet */
 };
 
 struct trace_schema {

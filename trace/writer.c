@@ -34,6 +34,8 @@
 #define DECLARE_ALL_BYTES 16384u
 /* How long a process's kernel events may come behind its end. */
 #define PAST_NS 1000000000u
+/* Processes that come before those that have ended are looked for. */
+#define FORGET_EVERY 64
 
 /* ---- the writer ---- */
 
@@ -42,13 +44,14 @@ struct writer_process {
 	struct perf_map_owner owner;
 	uint32_t clock;
 	int is_kernel;
-	struct text facts; /* all facts about it */
-	size_t told_bytes; /* of those that its agent reports */
-	uint64_t end_ns;   /* the wall clock; 0: it runs */
-	int is_past;	   /* it is in no later folder, and none of its packets comes */
-	int from;	   /* -1; else some of whose events it has, */
-	uint32_t from_ids; /* those with an id below */
-	int declared_all;  /* of them */
+	struct text facts;	/* all facts about it */
+	size_t told_bytes;	/* of those that its agent reports */
+	uint64_t ended_ns;	/* CLOCK_MONOTONIC, when that was noted; 0: it runs */
+	int is_past;		/* it is in no folder that begins from now on */
+	unsigned int in_folder; /* the number of the last folder that has it */
+	int from;		/* -1; else some of whose events it has, */
+	uint32_t from_ids;	/* those with an id below */
+	int declared_all;	/* of them */
 	uint64_t walked_bytes;
 };
 
@@ -65,8 +68,8 @@ struct trace_writer {
 	struct enumeration_pool enums;
 	struct text body;     /* of the folder's metadata */
 	struct streams known; /* how far each stream has come */
+	unsigned int folders; /* begun so far */
 	uint64_t said;	      /* events lost, as packets say that were taken */
-	uint64_t begin_ns;    /* the wall clock when the folder began */
 };
 
 /* ---- facts and metadata ---- */
@@ -76,6 +79,14 @@ static uint64_t wall_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -177,44 +188,64 @@ static void tell_class(struct trace_writer *writer, int process, const struct tr
 	folder->is_behind = 1;
 }
 
-/* The facts about a process, as if they were noted now: times in a stream do not go back. */
+/*
+ * The facts about a process, as if they were noted now: times in a stream do not go back. Changes
+ * of specs are over, but those that packets in memory may be older than.
+ */
 static void tell_facts(struct trace_writer *writer, const struct text *noted)
 {
 	struct destination *folder = writer->folder;
-	struct text *facts = &folder->facts;
-	size_t first = facts->bytes;
+	struct walk walk = { .at = (uint8_t *)noted->at,
+			     .end = (uint8_t *)noted->at + noted->bytes };
 	uint64_t now = destination_now(folder);
-	struct walk walk;
 	uint32_t id = 0;
 
-	text_add(facts, noted->at, noted->bytes);
-	if (facts->error)
-		return;
-	walk = (struct walk){ .at = (uint8_t *)facts->at + first,
-			      .end = (uint8_t *)facts->at + facts->bytes };
 	while (walk.at < walk.end) {
-		memcpy(facts->at + (walk.at - (uint8_t *)facts->at) + EVENT_EXTENDED_BYTES -
-			       sizeof(now),
-		       &now, sizeof(now));
+		const char *start = (const char *)walk.at;
+		size_t head = EVENT_EXTENDED_BYTES;
+
 		if (walk_header(&walk, &id) ||
 		    walk_fields(&walk, schema_find(writer->fact_schema, id)))
 			break;
+		if (id == FACT_CHANGE && !writer->recent)
+			continue;
+		text_add(&folder->facts, start, head - sizeof(now));
+		text_add(&folder->facts, (const char *)&now, sizeof(now));
+		text_add(&folder->facts, start + head,
+			 (size_t)((const char *)walk.at - start) - head);
+		destination_settle(folder, &folder->facts);
 	}
-	destination_settle(folder, facts);
 }
 
 static void tell_process(struct trace_writer *writer, int number)
 {
-	const struct writer_process *of = &writer->processes[number];
+	struct writer_process *of = &writer->processes[number];
 
+	of->in_folder = writer->folders;
 	tell_facts(writer, &of->facts);
 	metadata_stream(&writer->body, (uint32_t)number, of->clock, of->is_kernel);
 	for (uint32_t i = 0; i < of->schema->count; i++)
 		tell_class(writer, number, of->schema->classes[i]);
 }
 
-/* Tell the new folder all, but of processes that had ended by `since_ns` of the wall clock. */
-static int tell_all(struct trace_writer *writer, uint64_t since_ns)
+/* Forget processes that had ended before the oldest packet came that is not written. */
+static void past_forget(struct trace_writer *writer)
+{
+	uint64_t since_ns = monotonic_ns() - trace_kept_ns(writer);
+
+	for (int i = 0; i < writer->process_count; i++) {
+		struct writer_process *of = &writer->processes[i];
+
+		if (of->is_past || !of->ended_ns || of->ended_ns + PAST_NS >= since_ns)
+			continue;
+		of->is_past = 1;
+		text_release(&of->facts);
+		of->facts = (struct text){ 0 };
+	}
+}
+
+/* Tell the new folder all. */
+static int tell_all(struct trace_writer *writer)
 {
 	text_release(&writer->body);
 	writer->body = (struct text){ 0 };
@@ -225,17 +256,11 @@ static int tell_all(struct trace_writer *writer, uint64_t since_ns)
 			tell_clock(writer, i);
 	for (size_t i = 0; i < writer->enums.count; i++)
 		tell_enum(writer, writer->enums.all[i]);
+	past_forget(writer);
 	for (int i = 0; i < writer->process_count; i++) {
-		struct writer_process *of = &writer->processes[i];
-
-		if (of->end_ns && of->end_ns + PAST_NS < since_ns) {
-			of->is_past = 1;
-			text_release(&of->facts);
-			of->facts = (struct text){ 0 };
-		}
-		if (of->facts.error)
-			return of->facts.error;
-		if (!of->is_past)
+		if (writer->processes[i].facts.error)
+			return writer->processes[i].facts.error;
+		if (!writer->processes[i].is_past)
 			tell_process(writer, i);
 	}
 	return 0;
@@ -254,7 +279,6 @@ static int writer_new(struct trace_writer **writer)
 		return err;
 	}
 	made->clocks[CLOCK_OF_FACTS] = (struct trace_clock){ .used = 1, .ticks_hz = 1000000000 };
-	made->begin_ns = wall_ns();
 	*writer = made;
 	return 0;
 }
@@ -307,31 +331,26 @@ int trace_next_open(struct trace_writer *writer, const char *dir)
 int trace_next_begin(struct trace_writer *writer)
 {
 	struct destination *ended = writer->folder;
-	uint64_t oldest_ns = writer->begin_ns;
 	int err = write_failed(writer, writer_flush(writer)), closed;
 
-	if (writer->recent)
-		oldest_ns = wall_ns() - trace_kept_ns(writer);
-	else
+	if (!writer->recent)
 		ended->unsaid = 0; /* that is for the last folder */
 	closed = destination_close(ended);
+	writer->folders++;
 	writer->folder = writer->next;
 	writer->next = NULL;
 	err = err ? err : closed;
-	closed = tell_all(writer, oldest_ns);
+	closed = tell_all(writer);
 	if (!closed)
 		closed = write_failed(writer, writer_flush(writer));
-	writer->begin_ns = wall_ns();
 	return err ? err : closed;
 }
 
 uint64_t trace_kept_ns(const struct trace_writer *writer)
 {
 	uint64_t came_ns = writer->recent ? recent_trim(writer->recent) : 0;
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return came_ns ? (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - came_ns : 0;
+	return came_ns ? monotonic_ns() - came_ns : 0;
 }
 
 int trace_kept_write(struct trace_writer *writer)
@@ -450,6 +469,8 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 
 	if (!process->ticks_hz)
 		return -EINVAL;
+	if (number % FORGET_EVERY == 0)
+		past_forget(writer);
 	if (!writer->hostname && process->hostname) {
 		writer->hostname = strdup(process->hostname);
 		if (!writer->hostname)
@@ -467,6 +488,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 						     .start_time = process->start_time },
 					  .clock = clock_of(process->ticks_hz),
 					  .is_kernel = !process->pid,
+					  .in_folder = writer->folders,
 					  .from = -1 };
 	err = trace_schema_new(&added->schema);
 	if (err)
@@ -608,7 +630,7 @@ int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
 		return -EINVAL;
 	note_of(writer, of, FACT_END,
 		(const union fact_value[]){ { .u = (uint64_t)process }, { .u = end_ns } });
-	of->end_ns = end_ns;
+	of->ended_ns = monotonic_ns();
 	return 0;
 }
 
@@ -775,12 +797,12 @@ static int declare_inherited(struct trace_writer *writer, int process, const voi
 								    : 0;
 }
 
-void trace_trigger_set(struct trace_writer *writer, int process, uint32_t id, unsigned int trigger)
+void trace_triggers_set(struct trace_writer *writer, int process, uint32_t id, uint32_t triggers)
 {
 	struct trace_class *class = schema_find(writer->processes[process].schema, id);
 
 	if (class)
-		class->trigger = trigger;
+		class->triggers = triggers;
 }
 
 int trace_packet_each(const struct trace_writer *writer, int process, const void *content,
@@ -833,8 +855,10 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 	struct stream *known;
 	int err = 0;
 
-	if (!of || of->is_past || bytes > UINT32_MAX)
+	if (!of || bytes > UINT32_MAX)
 		return -EINVAL;
+	if (of->is_past && (writer->recent || of->in_folder != writer->folders))
+		return -WM_E_GONE;
 	if (!writer->clock_known[of->clock])
 		trace_clock_set(writer, writer->clocks[of->clock].ticks_hz, head->begin_ticks,
 				head->realtime_ns);

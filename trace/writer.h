@@ -173,15 +173,15 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
  * Append a packet to its stream, which is named by (process, head->instance) and made when it is
  * new; `events` are in it. Fills in head's magic, stream_id, content_bits and packet_bits.
  * -WM_E_TRACE_FULL when there is no room (nothing of the packet stays behind; it may be tried
- * again), else -errno.
+ * again), -WM_E_GONE when the process had ended before the folder began, else -errno.
  *
  * A write past RLIMIT_FSIZE raises SIGXFSZ: the program ignores it, or is ended by it.
  */
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
 		       const void *content, size_t bytes, uint32_t events);
 
-/* An event that was declared, also one that is inherited, is one of a trigger; 0: of none. */
-void trace_trigger_set(struct trace_writer *writer, int process, uint32_t id, unsigned int trigger);
+/* An event that was declared is of these triggers, a bit for each; so is one that inherits it. */
+void trace_triggers_set(struct trace_writer *writer, int process, uint32_t id, uint32_t triggers);
 
 /*
  * Call for each event in a packet's content, whose fields are at `at`, until that returns other

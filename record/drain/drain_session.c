@@ -15,8 +15,6 @@
 #include <waymark/error.h>
 
 #define IDLE_NS_MIN 1000000u
-/* between two reads of pages that are not full: after a kill at most 100 ms are missing */
-#define PARTS_NS 90000000u
 
 struct receiver {
 	struct wm_session *session;
@@ -43,7 +41,7 @@ static int packet_write(struct drain_packet *packet, void *data)
 	if (!err)
 		err = trace_packet_write(session->writer, to->process->trace, packet->head,
 					 packet->content, packet->bytes, packet->events);
-	if (err < 0 && !session->trace_error)
+	if (err < 0 && err != -WM_E_GONE && !session->trace_error)
 		session->trace_error = err;
 	if (err >= 0)
 		triggers_look(session, to->process->trace, packet->content, packet->bytes);
@@ -158,7 +156,7 @@ int drain_session_all(struct wm_session *session)
 				   : SESSION_IDLE_NS_MAX;
 	int drains = session_drains(session), took = 0;
 
-	session->parts_due = now_ns - session->parts_ns >= PARTS_NS;
+	session->parts_due = now_ns - session->parts_ns >= SESSION_PARTS_NS;
 	if (session->parts_due)
 		session->parts_ns = now_ns;
 	for (struct process *p = session->processes; p; p = p->next) {

@@ -834,6 +834,13 @@ static void end(struct wm_session *session)
 	kernel_end(session);
 }
 
+/* The names of threads, which readers want of all in it. */
+static void folder(struct wm_session *session)
+{
+	if (session->kernel)
+		kernel_write_names(session->kernel);
+}
+
 static void results(struct wm_session *session)
 {
 	if (session->kernel)
@@ -1044,6 +1051,7 @@ const struct source kernel_source = {
 	.part = kernel_part,
 	.answered = answered,
 	.end = end,
+	.folder = folder,
 	.results = results,
 	.findings = kernel_findings,
 	.release = release,

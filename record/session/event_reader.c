@@ -325,9 +325,9 @@ int wm_session_read(struct wm_session *session,
 
 	if (result)
 		return result;
-	if (session->dir)
-		return session_fail(session, -EBUSY, "%s: the session records into a folder",
-				    session->dir);
+	if (session->writer || session->is_written)
+		return session_fail(session, -EBUSY,
+				    "the session records into a folder, or for one");
 	session_step(session, 0);
 	session->reading = 1;
 	result = reader_resume(session, event, data);

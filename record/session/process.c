@@ -434,8 +434,8 @@ static int trace_event(struct wm_session *session, const struct process *process
 	err = trace_event_add_named(session->writer, process->trace, event->id, event->types,
 				    event->text, names);
 	if (!err)
-		trace_trigger_set(session->writer, process->trace, event->id,
-				  trigger_of(session, event->text));
+		trace_triggers_set(session->writer, process->trace, event->id,
+				   triggers_of(session, event->text));
 	return err;
 }
 

@@ -194,6 +194,8 @@ int session_accept(struct wm_session *session);
  * SESSION_IDLE_NS_MAX at most. Returns whether there was something.
  */
 #define SESSION_IDLE_NS_MAX 10000000u
+/* between two reads of pages that are not full: after a kill at most 100 ms are missing */
+#define SESSION_PARTS_NS 90000000u
 int drain_session_all(struct wm_session *session);
 
 /*
@@ -204,6 +206,9 @@ void drain_session_aside(struct wm_session *session, struct process *process);
 
 /* Whether it has what a recording of more than one folder can't have: -EINVAL with the detail. */
 int session_folders_refused(struct wm_session *session);
+
+/* How long ago the oldest events may have been that are kept in memory; 0: none are. */
+uint64_t session_kept_ns(const struct wm_session *session);
 
 /* Write what the last folder ends with, and close it. Returns session->trace_error. */
 int session_folder_close(struct wm_session *session);

@@ -190,7 +190,7 @@ int wm_session_change(struct wm_session *session, const char *const *add, size_t
 		if (err)
 			undo(session, &change, 1, remove, remove_count);
 		else if (kept)
-			err = session_fail(session, kept, "%s", session->dir);
+			err = session_fail(session, kept, "%s", session->dir ? session->dir : "");
 	}
 	session->in_step--;
 	for (size_t i = 0; i < change.gone_count; i++) {

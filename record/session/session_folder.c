@@ -42,12 +42,13 @@ int wm_session_output(struct wm_session *session, const char *dir)
 		return err;
 	if (session->running || session->writer || session->is_written)
 		return session_fail(session, -EBUSY, "%s", dir);
+	err = trace_writer_open(&session->writer, dir);
+	if (err)
+		return session_fail(session, err, "%s", dir);
 	session->dir = strdup(dir);
 	if (!session->dir)
 		return -ENOMEM;
-	err = trace_writer_open(&session->writer, dir);
-	if (!err)
-		err = tell_processes(session);
+	err = tell_processes(session);
 	return err ? session_fail(session, err, "%s", dir) : 0;
 }
 
@@ -75,8 +76,9 @@ int wm_session_keep(struct wm_session *session, uint64_t bytes, uint64_t age_ns)
 		return session_fail(session, -EBUSY, "the session has a folder, or runs");
 	err = session_folders_refused(session);
 	if (!err && session->options.policy == WM_POLICY_NOTIFY)
-		err = session_fail(session, -EINVAL,
-				   "with the notify policy events stay in the program up to the watermark");
+		err = session_fail(
+			session, -EINVAL,
+			"with the notify policy events stay in the program up to the watermark");
 	if (err)
 		return err;
 	err = trace_writer_keep(&session->writer, bytes, age_ns);
@@ -85,6 +87,17 @@ int wm_session_keep(struct wm_session *session, uint64_t bytes, uint64_t age_ns)
 }
 
 /* ---- the end of a folder ---- */
+
+uint64_t session_kept_ns(const struct wm_session *session)
+{
+	uint64_t all_ns = ticks_monotonic_ns() - session->started_ns;
+	uint64_t kept_ns = trace_kept_ns(session->writer);
+
+	/* a packet comes when its page is full or read */
+	if (kept_ns)
+		kept_ns += SESSION_PARTS_NS;
+	return kept_ns < all_ns ? kept_ns : all_ns;
+}
 
 /* Write the clocks' rates to the trace; they are more exact now, after a longer time. */
 static void note_length(struct wm_session *session)
@@ -104,7 +117,7 @@ static void note_length(struct wm_session *session)
 	if (err && !session->trace_error)
 		session->trace_error = err;
 	wm_session_status_get(session, &status);
-	kept_ns = trace_kept_ns(session->writer);
+	kept_ns = session_kept_ns(session);
 	if (session->started_ns)
 		length_ns = ticks_monotonic_ns() -
 			    (session->folder_ns ? session->folder_ns : session->started_ns);
@@ -187,11 +200,13 @@ int wm_session_rotate(struct wm_session *session, const char *dir)
 		err = note_end(session);
 	free(session->dir);
 	session->dir = name;
-	session->folder_ns = ticks_monotonic_ns() - trace_kept_ns(session->writer);
+	session->folder_ns = ticks_monotonic_ns() - session_kept_ns(session);
 	session->trace_error = trace_next_begin(session->writer);
 	if (session->is_kept && !session->trace_error)
 		session->trace_error = trace_kept_write(session->writer);
 	session->is_kept = 0;
+	FOR_SOURCES(source, folder)
+		source->folder(session);
 	err = session->trace_error ? session->trace_error : err;
 	return err ? session_fail(session, err, "%s", dir) : 0;
 }
@@ -247,6 +262,8 @@ int wm_session_snapshot(struct wm_session *session, const char *dir)
 	if (!session->is_kept || !session->writer)
 		return session_fail(session, -EINVAL, "%s: the session keeps nothing in memory",
 				    dir);
+	FOR_SOURCES(source, folder)
+		source->folder(session);
 	err = gather(session);
 	if (err)
 		return err;

@@ -58,6 +58,8 @@ struct source {
 	/* The same, without those that have ended; pid not 0: of that process alone. */
 	int (*running)(const struct wm_session *session, pid_t pid);
 	void (*status)(const struct wm_session *session, struct wm_session_status *status);
+	/* Another folder has begun, or is about to: write again what each one has. */
+	void (*folder)(struct wm_session *session);
 
 	/* ---- a process enters ---- */
 	/*
@@ -107,7 +109,7 @@ struct source {
 	int (*leave)(struct wm_session *session); /* before the processes are made quiet */
 	int (*quiet)(struct wm_session *session, struct process *process);
 	void (*end)(struct wm_session *session);     /* after that */
-	void (*results)(struct wm_session *session); /* into the trace */
+	void (*results)(struct wm_session *session); /* into the folder that ends */
 	/* What the user should know when the session has started, or (`is_over`) has stopped. */
 	void (*findings)(const struct wm_session *session, int is_over, struct findings *list);
 	void (*release)(struct wm_session *session);

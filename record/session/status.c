@@ -70,7 +70,7 @@ int session_running(const struct wm_session *session)
 
 int session_has_unread(const struct wm_session *session)
 {
-	if (session->dir)
+	if (session->writer || session->is_written)
 		return 0;
 	if (session->held)
 		return 1;

@@ -51,6 +51,9 @@ int session_trigger_add(struct wm_session *session, const char *text)
 		return err;
 	spec = spec_find(session->specs, text);
 	err = check_kind(session, spec);
+	if (!err && session->triggers->count == TRIGGERS_MAX)
+		err = session_fail(session, -E2BIG, "%s: there are %d triggers", text,
+				   TRIGGERS_MAX);
 	if (!err && !spec->trigger)
 		spec->trigger = ++session->triggers->count;
 	return err;
@@ -84,26 +87,29 @@ static unsigned int trigger_in_text(const char *text)
 		       : 0;
 }
 
-unsigned int trigger_of(const struct wm_session *session, const char *text)
+static uint32_t bit_of(unsigned int number)
 {
-	unsigned int number;
+	return number && number <= TRIGGERS_MAX ? 1u << (number - 1) : 0;
+}
+
+uint32_t triggers_of(const struct wm_session *session, const char *text)
+{
+	uint32_t all = 0;
 	char name[NAME_BYTES];
 
 	if (!session->triggers->count || !text[0])
 		return 0;
-	if (text[1] == 'd') {
-		number = trigger_in_text(text);
-		return number <= session->triggers->count ? number : 0;
-	}
+	if (text[1] == 'd')
+		return bit_of(trigger_in_text(text));
 	if (spec_name_of(text, name, sizeof(name)))
 		return 0;
 	for (size_t i = 0; i < session->specs->count; i++) {
 		const struct spec *spec = &session->specs->all[i];
 
 		if (spec->trigger && spec_matches(spec, name) && level_fits(spec, text))
-			return spec->trigger;
+			all |= bit_of(spec->trigger);
 	}
-	return 0;
+	return all;
 }
 
 /* ---- their hits ---- */
@@ -174,16 +180,17 @@ static int look_at(const struct trace_class *class, const uint8_t *at, void *dat
 {
 	struct wm_session *session = data;
 
-	if (!class->trigger)
+	if (!class->triggers)
 		return 0;
 	for (size_t i = 0; i < session->specs->count; i++) {
 		const struct spec *spec = &session->specs->all[i];
 
-		if (spec->trigger != class->trigger ||
+		if (!(bit_of(spec->trigger) & class->triggers) ||
 		    (spec->glob && !all_hold(session, spec, class, at)))
 			continue;
 		session->triggers->hits++;
-		session->triggers->last = class->trigger;
+		session->triggers->last = spec->trigger;
+		return 0;
 	}
 	return 0;
 }

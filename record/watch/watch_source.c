@@ -184,8 +184,11 @@ static int change(struct wm_session *session, const struct source_change *change
 	return err;
 }
 
+/* In the last folder: a process's hits are counted when it ends. */
 static void results(struct wm_session *session)
 {
+	if (session->running)
+		return;
 	figures_write(session->watched, session->writer);
 }
 
