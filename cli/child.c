@@ -136,8 +136,9 @@ int child_reap(struct child *child, int flags)
 	if (got != child->pid && !(got < 0 && errno == ECHILD))
 		return 0;
 	child->pid = 0;
-	if (got > 0)
-		child->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	if (got <= 0)
+		return 1;
+	child->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	child->is_crashed = WIFSIGNALED(status) && !interrupts;
 	return 1;
 }

@@ -329,7 +329,7 @@ static int complain_control(const char *where, const char *request, int err,
 		complain_words("waymark: %s: %s\n", where, answer->text);
 		return CLI_FAILED;
 	}
-	if (!err && answer->status != -ENOENT)
+	if (!err && (answer->status != -ENOENT || is_folder_verb(request)))
 		return complain(answer->status, "%s", answer->text);
 	complain_words("waymark: %s: %s\n", err ? where : answer->text,
 		       !err		    ? "it is not recorded now"

@@ -11,6 +11,8 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,14 +22,18 @@
 #include <waymark/error.h>
 
 #define DIGITS 4
+#define LOCK_TRIES 50
+#define LOCK_PAUSE_MS 20
 #define NUMBER_MAX 99999999u
 
-/* The number that a name is; 0: it is none. */
+/* The number of a folder of that name; 0: it has none, as 00001, which is not how we write it. */
 static unsigned int number_of(const char *name)
 {
 	size_t digits = strspn(name, "0123456789");
 
-	return digits < DIGITS || digits > 8 || name[digits] ? 0 : (unsigned int)atoi(name);
+	return digits < DIGITS || digits > 8 || name[digits] || (digits > DIGITS && name[0] == '0')
+		       ? 0
+		       : (unsigned int)atoi(name);
 }
 
 /* The lowest and the highest number above one; 0: there is none. Returns how many there are. */
@@ -58,7 +64,7 @@ static uint64_t numbers_find(const char *dir, unsigned int above, unsigned int *
  */
 int folders_open(struct folders *folders, const char *dir)
 {
-	unsigned int lowest;
+	unsigned int lowest, tries = 0;
 
 	folders->dir = dir;
 	if (!mkdir(dir, 0700))
@@ -68,8 +74,14 @@ int folders_open(struct folders *folders, const char *dir)
 	folders->fd = folder_open(dir);
 	if (folders->fd < 0)
 		return folders->fd;
-	if (flock(folders->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-		return -WM_E_TRACE_IN_USE;
+	/* a reader of the empty folder has the lock for a moment */
+	while (flock(folders->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		if (++tries == LOCK_TRIES)
+			return -WM_E_TRACE_IN_USE;
+		else
+			poll(NULL, 0, LOCK_PAUSE_MS);
+	if (!faccessat(folders->fd, INDEX_NAME, F_OK, 0))
+		return -WM_E_TRACE_DIR;
 	numbers_find(dir, 0, &lowest, &folders->newest);
 	folders->before = folders->newest;
 	return folders->newest >= NUMBER_MAX ? -EOVERFLOW : 0;
@@ -88,7 +100,7 @@ const char *folders_next(struct folders *folders)
 
 void folders_took(struct folders *folders)
 {
-	folders->newest++;
+	folders->last = ++folders->newest;
 	folders->written++;
 	folders->first = folders->first ? folders->first : folders->newest;
 	memcpy(folders->name, folders->next_name, sizeof(folders->name));
@@ -111,9 +123,9 @@ void folders_prune(struct folders *folders)
 
 		name_make(name, folders->dir, lowest);
 		folder_remove(name, 1);
-		if (access(name, F_OK))
-			continue;
 		folders->stuck = lowest;
+		if (faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+			continue;
 		complain_words("waymark: %s can't be removed: it is not ours alone\n", name);
 	}
 }
@@ -133,9 +145,8 @@ void folders_rows(struct rows *rows, const struct folders *folders, uint64_t pas
 	if (!folders->dir)
 		return;
 	rows_open(rows, &folders_table, NULL);
-	ROWS_PUT(rows, columns, row_u64(folders->first),
-		 row_u64(folders->first ? folders->newest : 0), row_u64(folders->written),
-		 row_u64(failed), row_u64(passed_over));
+	ROWS_PUT(rows, columns, row_u64(folders->first), row_u64(folders->last),
+		 row_u64(folders->written), row_u64(failed), row_u64(passed_over));
 	rows_close(rows);
 }
 

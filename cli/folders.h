@@ -12,20 +12,22 @@
 #include <stdint.h>
 
 struct folders {
-	const char *dir;	     /* NULL: this recording has one folder */
-	int fd;			     /* of it, locked; -1: none */
-	unsigned int before, newest; /* the highest number that was there; that is there */
-	unsigned int first, written; /* of this recording's: its first number, 0: none; how many */
-	int made_dir;		     /* by us */
-	uint64_t keep;		     /* so many, the newest; 0: all */
-	unsigned int stuck;	     /* up to this number those that are there can't be removed */
-	char name[PATH_MAX + 16];    /* of the newest that we wrote */
+	const char *dir;	       /* NULL: this recording has one folder */
+	int fd;			       /* of it, locked; -1: none */
+	unsigned int before, newest;   /* the highest number that was there; that is there */
+	unsigned int first, last;      /* of this recording's; 0: none */
+	unsigned int written;	       /* how many these are */
+	int made_dir;		       /* by us */
+	uint64_t keep;		       /* so many, the newest; 0: all */
+	unsigned int stuck;	       /* up to this number all are removed that can be */
+	char name[PATH_MAX + 16];      /* of the newest that we wrote */
 	char next_name[PATH_MAX + 16]; /* of the next one, after folders_next() */
 };
 
 /*
  * Make DIR where it is not there, lock it, and find the numbers in it. 0; -WM_E_OUTPUT_OWNER when
- * another user can change it, -WM_E_TRACE_IN_USE: another recording has it; or -errno.
+ * another user can change it, -WM_E_TRACE_IN_USE: another recording has it, -WM_E_TRACE_DIR: it
+ * is a trace itself; or -errno.
  */
 int folders_open(struct folders *folders, const char *dir);
 

@@ -410,14 +410,19 @@ static int begin_output(struct recording *recording)
 static int rotate(struct recording *recording)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
-	int err = wm_session_rotate(recording->session, folders_next(&recording->folders));
+	struct folders *folders = &recording->folders;
+	const char *next = folders_next(folders);
+	int err = wm_session_rotate(recording->session, next);
 
 	wm_session_status_get(recording->session, &status);
 	recording->folder_ns = progress_elapsed_ns(&recording->progress);
 	recording->folder_bytes = status.bytes;
-	if (!err) {
-		folders_took(&recording->folders);
-		folders_prune(&recording->folders);
+	/* also where the folder before it could not be ended well */
+	if (recording->session->dir && !strcmp(recording->session->dir, next)) {
+		folders_took(folders);
+		folders_prune(folders);
+	} else {
+		folders_failed(folders);
 	}
 	return err;
 }
@@ -626,10 +631,14 @@ static void explain_unshare(const struct recording *recording,
 /* What is in memory goes to a folder, if it is to be written at the end. */
 static int end_output(struct recording *recording)
 {
-	return keeps(recording->options) &&
-			       snapshots_at_end(&recording->snapshots, recording->child.is_crashed)
-		       ? rotate(recording)
-		       : 0;
+	int err;
+
+	if (!keeps(recording->options) ||
+	    !snapshots_at_end(&recording->snapshots, recording->child.is_crashed))
+		return 0;
+	err = rotate(recording);
+	/* somebody else may have taken that number */
+	return err == -WM_E_TRACE_DIR ? rotate(recording) : err;
 }
 
 static void sum_up_folders(const struct recording *recording)
@@ -639,20 +648,21 @@ static void sum_up_folders(const struct recording *recording)
 	unsigned int count = folders->written;
 	char text[32];
 
-	if (!count)
-		complain_words("waymark: no trace was written: %s\n",
-			       snapshots->failed ? "its folder could not be" : "no trigger came");
+	if (!count && !snapshots->failed && !recording->error)
+		complain_words("waymark: no trace was written: no trigger came\n");
+	else if (!count)
+		complain_words("waymark: no whole trace was written\n");
 	else if (count == 1)
 		complain_words("waymark: the trace is in %s\n", folders->name);
 	else
 		complain_words("waymark: %u traces were written to %s, from %04u to %04u\n", count,
-			       folders->dir, folders->first, folders->newest);
+			       folders->dir, folders->first, folders->last);
 	if (snapshots->failed)
 		complain_words("waymark: %s snapshots could not be written whole\n",
 			       quantity_show_count(snapshots->failed, text, sizeof(text)));
 	if (snapshots->passed_over)
 		complain_words("waymark: %s more triggers came together with one, or more often "
-			       "than --per-hour %u\n",
+			       "than --per-hour %u, a sixth of it in ten minutes, allows\n",
 			       quantity_show_count(snapshots->passed_over, text, sizeof(text)),
 			       (unsigned int)snapshots->per_hour);
 	if (recording->session->triggers->misfits)
@@ -752,9 +762,11 @@ static int give_up(struct recording *recording, int had_dir)
 	close_session(recording, &status);
 	if (recording->folders.written)
 		folder_remove(recording->folders.name, 1);
-	if (has_folders(recording->options))
+	if (has_folders(recording->options)) {
 		folders_close(&recording->folders);
-	else if (has_trace || recording->options->made_dir)
+		if (recording->options->made_dir)
+			rmdir(recording->options->dir);
+	} else if (has_trace || recording->options->made_dir)
 		folder_remove(recording->options->dir, !had_dir);
 	return sum_up_json(recording, CLI_FAILED);
 }

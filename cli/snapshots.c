@@ -149,8 +149,8 @@ const char *snapshots_due(struct snapshots *snapshots, const struct wm_session *
 	if (!fresh)
 		return NULL;
 	if (!has_room(snapshots, snapshots->per_hour, HOUR_NS, now_ns) ||
-	    !has_room(snapshots, snapshots->per_hour / BURST_PARTS, HOUR_NS / BURST_PARTS,
-		      now_ns)) {
+	    !has_room(snapshots, (snapshots->per_hour + BURST_PARTS - 1) / BURST_PARTS,
+		      HOUR_NS / BURST_PARTS, now_ns)) {
 		snapshots->passed_over += fresh;
 		return NULL;
 	}

@@ -207,6 +207,7 @@ refused 1 "Not a directory" --rotate 1h -o paced
 run 0 -o older -- ./paced plain 10
 cp -a older same
 refused 1 "not empty" -o older
+refused 1 "not empty" --rotate 1h -o older
 diff -r older same || fail "the older trace has changed"
 begin busy --rotate 1h
 refused 1 "by another program" --rotate 1s -o busy
@@ -216,10 +217,11 @@ whole "beside another" 5 busy/0001
 run 0 --rotate 1h -o stuck -- ./paced plain 1
 touch stuck/0001/note
 run 0 --rotate 1h -o stuck -- ./paced plain 1
+mkdir stuck/00001 && ln -s /nowhere stuck/0003
 begin stuck --rotate 1h --keep 2
 for turn in 1 2 3; do control stuck rotate; done
 end stuck
-expect "what can't be removed stays, and no more" "$(ls stuck | tr '\n' ' ')" "0001 0005 0006 "
+expect "what can't be removed stays, and no more" "$(ls stuck | tr '\n' ' ')" "00001 0001 0003 0006 0007 "
 grep -q "stuck/0001 can't be removed" stuck.words || fail "stuck: $(cat stuck.words)"
 run 0 --last 1h --on 'marker:db:query/if=nothing==1/' -o misfit -- ./paced plain 10
 grep -q "10 events of --on's markers have no such field" words || fail "no such field: $(cat words)"

@@ -160,6 +160,12 @@ static int beside_failed(struct trace_writer *writer, int err)
 	return destination_cause(err) == -WM_E_TRACE_FULL ? write_failed(writer, err) : err;
 }
 
+/* Whether the present folder has it, or the next snapshot will. */
+static int is_in_folder(const struct trace_writer *writer, const struct writer_process *of)
+{
+	return !of->is_past || (!writer->recent && of->in_folder == writer->folders);
+}
+
 /* ---- what is known, for a new folder ---- */
 
 static void tell_clock(struct trace_writer *writer, uint32_t kind)
@@ -525,7 +531,7 @@ int trace_perf_maps_copy(struct trace_writer *writer)
 
 	for (int i = 0; i < writer->process_count; i++) {
 		const struct writer_process *of = &writer->processes[i];
-		int err = of->is_kernel || of->is_past
+		int err = of->is_kernel || !is_in_folder(writer, of)
 				  ? 0
 				  : perf_map_copy(writer->folder->dir, &of->owner, &room);
 
@@ -630,8 +636,14 @@ int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
 		return -EINVAL;
 	note_of(writer, of, FACT_END,
 		(const union fact_value[]){ { .u = (uint64_t)process }, { .u = end_ns } });
-	of->ended_ns = monotonic_ns();
+	trace_process_over(writer, process);
 	return 0;
+}
+
+void trace_process_over(struct trace_writer *writer, int process)
+{
+	if (!writer->processes[process].ended_ns)
+		writer->processes[process].ended_ns = monotonic_ns();
 }
 
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
@@ -857,7 +869,7 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 
 	if (!of || bytes > UINT32_MAX)
 		return -EINVAL;
-	if (of->is_past && (writer->recent || of->in_folder != writer->folders))
+	if (!is_in_folder(writer, of))
 		return -WM_E_GONE;
 	if (!writer->clock_known[of->clock])
 		trace_clock_set(writer, writer->clocks[of->clock].ticks_hz, head->begin_ticks,

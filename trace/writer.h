@@ -116,6 +116,12 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns);
 
 /*
+ * No packet of its comes any more, though it may run another program now. So does
+ * trace_process_end(). A second later it is past: no folder that begins then has it.
+ */
+void trace_process_over(struct trace_writer *writer, int process);
+
+/*
  * Declare an event of a process before its first packet that may hold it. `text` is a site's text
  * (abi/site.h), `types` its WM_TYPE_*. The same event given again is ignored; another event under
  * the same id is -EEXIST, a type that doesn't exist -EINVAL, as is an event of the kernel's that

@@ -315,10 +315,10 @@ int wm_session_snapshot(struct wm_session *session, const char *dir);
 
 /*
  * Close the folder, and record into a new one from here on; no event is lost or is in both. Of
- * events in memory: write them there, and keep none any more. Processes that have ended before are
- * not in the new folder. 0; errors of wm_session_output(), after which the old folder continues;
- * -EINVAL without a folder, with a trail or with WM_POLICY_CYCLIC; an error of writing ends the
- * recording.
+ * events in memory: write them there, and keep none any more. Processes that ended more than a
+ * second before are not in the new folder. 0; errors of wm_session_output(), after which the old
+ * folder continues; -EINVAL without a folder, with a trail or with WM_POLICY_CYCLIC; an error of
+ * writing ends the recording.
  */
 int wm_session_rotate(struct wm_session *session, const char *dir);
 

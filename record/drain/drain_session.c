@@ -94,6 +94,8 @@ int drain_session_finish(struct wm_session *session, struct process *process)
 
 	watching_end(session, process);
 	life_end(session, process);
+	if (session->writer && process->trace >= 0)
+		trace_process_over(session->writer, process->trace);
 	if (process->drain) {
 		unrecorded_add_unreached(session, process);
 		drain_expect_end(process->drain);

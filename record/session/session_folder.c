@@ -123,7 +123,8 @@ static void note_length(struct wm_session *session)
 			    (session->folder_ns ? session->folder_ns : session->started_ns);
 	trace_end_set(session->writer,
 		      &(struct trace_end){
-			      .length_ns = kept_ns && kept_ns < length_ns ? kept_ns : length_ns,
+			      .length_ns = session->is_kept && kept_ns < length_ns ? kept_ns
+										   : length_ns,
 			      .discarded = status.discarded,
 			      .unwritten_blocks = status.trail_unwritten,
 			      .unwritten_threads = status.trail_unwritten_threads,

@@ -51,7 +51,7 @@ int session_trigger_add(struct wm_session *session, const char *text)
 		return err;
 	spec = spec_find(session->specs, text);
 	err = check_kind(session, spec);
-	if (!err && session->triggers->count == TRIGGERS_MAX)
+	if (!err && !spec->trigger && session->triggers->count == TRIGGERS_MAX)
 		err = session_fail(session, -E2BIG, "%s: there are %d triggers", text,
 				   TRIGGERS_MAX);
 	if (!err && !spec->trigger)
