@@ -167,8 +167,8 @@ expect "its name as JSON" "$(python3 -c 'import json; print(json.load(open("out"
 end kept
 expect "nothing at the end" "$(ls kept | tail -n 1)" 0005
 
-# a trigger that comes 1,000 times: as often as is allowed, the rest is counted
-begin often --last 1h --on marker:db:query --per-hour 2
+# a trigger that comes 1,000 times: as often as is allowed, two of 12 in ten minutes; the rest is counted
+begin often --last 1h --on marker:db:query --per-hour 12
 pass 1
 await [ -d often/0001 ] || fail "often: $(cat often.words)"
 pass 1
