@@ -219,7 +219,7 @@ touch stuck/0001/note
 run 0 --rotate 1h -o stuck -- ./paced plain 1
 mkdir stuck/00001 && ln -s /nowhere stuck/0003
 begin stuck --rotate 1h --keep 2
-for turn in 1 2 3; do control stuck rotate; done
+for _ in 1 2 3; do control stuck rotate; done
 end stuck
 expect "what can't be removed stays, and no more" "$(ls stuck | tr '\n' ' ')" "00001 0001 0003 0006 0007 "
 grep -q "stuck/0001 can't be removed" stuck.words || fail "stuck: $(cat stuck.words)"
