@@ -400,9 +400,15 @@ void probes_release(struct probes *probes)
 
 /* ---- making plans ---- */
 
-/* A file that a request applies to can't be read: keep the reason. */
-static void keep_open_error(struct wm_session *session, const struct loaded *loaded)
+/*
+ * A file that a request applies to can't be read: keep the reason. Of a process that is ending, as a
+ * child may while others have the places, nothing can be read, and that is no reason.
+ */
+static void keep_open_error(struct wm_session *session, const struct process *process,
+			    const struct loaded *loaded)
 {
+	if (process_is_dead(process) || target_is_exiting(process->pid))
+		return;
 	for (size_t i = 0; i < session->specs->count; i++) {
 		struct spec *spec = &session->specs->all[i];
 
@@ -460,7 +466,7 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	if (err)
 		return err;
 	if (!loaded->module) {
-		keep_open_error(pass->session, loaded);
+		keep_open_error(pass->session, pass->process, loaded);
 		return 0;
 	}
 	process = loaded_process(&pass->list);
