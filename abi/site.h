@@ -81,7 +81,7 @@ struct wm_site {
  *	FIELDS       the arguments as written, divided by commas outside (), "" and ''
  */
 
-#define SITE_TRIGGER " on" /* and the trigger's number, behind the LINE */
+#define SITE_TRIGGER "on" /* and the trigger's number: the word behind the LINE */
 
 /* Bytes of a number or a pointer, of an array's element. 0: the type has no fixed size, or none. */
 static inline uint8_t site_type_bytes(uint8_t type)

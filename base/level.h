@@ -28,21 +28,28 @@ static inline unsigned int level_read(const char *name, size_t bytes)
 	return LEVEL_NONE;
 }
 
-/* The level of a site's text (abi/site.h): its fifth line, behind the number. */
-static inline unsigned int level_of_text(const char *text)
+/* The word behind the line's number in a site's text (abi/site.h), or NULL. */
+static inline const char *level_word(const char *text, size_t *bytes)
 {
 	const char *end, *space;
 
 	for (int i = 0; i < 4; i++) {
 		text = strchr(text, '\n');
 		if (!text++)
-			return LEVEL_NONE;
+			return NULL;
 	}
 	end = strchr(text, '\n');
-	if (!end)
-		return LEVEL_NONE;
-	space = memchr(text, ' ', (size_t)(end - text));
-	return space ? level_read(space + 1, (size_t)(end - space - 1)) : LEVEL_NONE;
+	space = end ? memchr(text, ' ', (size_t)(end - text)) : NULL;
+	*bytes = space ? (size_t)(end - space - 1) : 0;
+	return space ? space + 1 : NULL;
+}
+
+static inline unsigned int level_of_text(const char *text)
+{
+	size_t bytes;
+	const char *word = level_word(text, &bytes);
+
+	return word ? level_read(word, bytes) : LEVEL_NONE;
 }
 
 #endif

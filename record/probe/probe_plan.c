@@ -132,7 +132,7 @@ static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *
 			    place->event, source, place->line);
 
 	if (place->trigger && used < TEXT_BYTES)
-		used += snprintf(text + used, TEXT_BYTES - (size_t)used, SITE_TRIGGER "%u",
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, " " SITE_TRIGGER "%u",
 				 place->trigger);
 	if (used < TEXT_BYTES)
 		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "\n");

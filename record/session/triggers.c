@@ -74,16 +74,14 @@ static int level_fits(const struct spec *spec, const char *text)
 	return 1;
 }
 
-/* A probe's has it in its text (abi/site.h), behind the line's number. */
+/* A probe's event has it in its text. */
 static unsigned int trigger_in_text(const char *text)
 {
-	for (int lines = 0; lines < 4 && text; lines++) {
-		text = strchr(text, '\n');
-		text = text ? text + 1 : NULL;
-	}
-	text = text ? strpbrk(text, " \n") : NULL;
-	return text && !strncmp(text, SITE_TRIGGER, strlen(SITE_TRIGGER))
-		       ? (unsigned int)strtoul(text + strlen(SITE_TRIGGER), NULL, 10)
+	size_t bytes, prefix = strlen(SITE_TRIGGER);
+	const char *word = level_word(text, &bytes);
+
+	return word && bytes > prefix && !strncmp(word, SITE_TRIGGER, prefix)
+		       ? (unsigned int)strtoul(word + prefix, NULL, 10)
 		       : 0;
 }
 
