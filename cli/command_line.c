@@ -176,7 +176,7 @@ int command_line_folder(const struct command_line *line, int argc, char **argv, 
 	snprintf(metadata, sizeof(metadata), "%s/metadata", *dir);
 	if (!strcmp(newest, *dir) || !access(metadata, F_OK))
 		return -1;
-	complain_words("waymark: %s has several traces, the newest of which is %s: name one\n",
+	complain_words("waymark: %s has several traces: give one of them, such as the newest, %s\n",
 		       *dir, newest);
 	return CLI_FAILED;
 }

@@ -196,8 +196,8 @@ static const char usage[] =
 	"\n"
 	"Change what a running `waymark record` records: DIR is the folder that it writes, or PID its\n"
 	"process. SPEC is an event spec as record's -e takes it; `list` shows those that it has now.\n"
-	"`snapshot` has record --last write what it keeps in memory, `rotate` has record --rotate go\n"
-	"on in a new folder; both print the folder's name.\n"
+	"`snapshot` has record --last write what it keeps in memory, `rotate` has record --rotate\n"
+	"begin a new folder; both print the folder's name.\n"
 	"\n"
 	"  --json      print what came of it as one JSON object\n"
 	"  -h, --help  this text\n";
@@ -346,6 +346,7 @@ static int run(const char *where, const char *request, int is_json)
 	struct rows *rows = output_rows(is_json ? ROWS_JSON : ROWS_TEXT);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	int err = ask(fd, where, request);
+	int is_folder = is_folder_verb(request);
 	char *lines = answer.text;
 	struct row_value failed = row_null();
 	int status;
@@ -354,11 +355,11 @@ static int run(const char *where, const char *request, int is_json)
 	if (err || answer.status)
 		failed = row_text(wm_error_text(err ? err : answer.status));
 	rows_record(rows, &control_table, &failed);
-	rows_open(rows, is_folder_verb(request) ? &folder_table : &spec_table,
+	rows_open(rows, is_folder ? &folder_table : &spec_table,
 		  &(struct rows_layout){ .is_bare = 1 });
-	if (is_folder_verb(request) && !err && !answer.status)
+	if (is_folder && !err && !answer.status)
 		ROWS_PUT(rows, folder_columns, row_text(answer.text));
-	while (!is_folder_verb(request) && !err && !answer.status && *lines)
+	while (!is_folder && !err && !answer.status && *lines)
 		show_spec(rows, strsep(&lines, "\n"));
 	rows_close(rows);
 	status = output_rows_end(CLI_FINE);

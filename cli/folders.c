@@ -2,12 +2,9 @@
 #include "cli/folders.h"
 
 #include "cli/cli.h"
-#include "trace/facts.h"
 #include "trace/folder.h"
 #include "trace/index.h"
-#include "trace/kernel_names.h"
-#include "trace/packed.h"
-#include "trace/perf_map.h"
+#include "trace/writer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +33,7 @@ static unsigned int number_of(const char *name)
 		       : (unsigned int)atoi(name);
 }
 
-/* The lowest and the highest number above one; 0: there is none. Returns how many there are. */
+/* Find the lowest and the highest number above `above`; both 0: none is there. Returns how many. */
 static uint64_t numbers_find(const char *dir, unsigned int above, unsigned int *lowest,
 			     unsigned int *highest)
 {
@@ -62,11 +59,11 @@ static uint64_t numbers_find(const char *dir, unsigned int above, unsigned int *
  * The lock keeps a second recording out, whose folders would be among ours. A file system may have
  * none.
  */
-int folders_open(struct folders *folders, const char *dir)
+int folders_open(struct folders *folders)
 {
+	const char *dir = folders->dir;
 	unsigned int lowest, tries = 0;
 
-	folders->dir = dir;
 	if (!mkdir(dir, 0700))
 		folders->made_dir = 1;
 	else if (errno != EEXIST)
@@ -83,7 +80,6 @@ int folders_open(struct folders *folders, const char *dir)
 	if (!faccessat(folders->fd, INDEX_NAME, F_OK, 0))
 		return -WM_E_TRACE_DIR;
 	numbers_find(dir, 0, &lowest, &folders->newest);
-	folders->before = folders->newest;
 	return folders->newest >= NUMBER_MAX ? -EOVERFLOW : 0;
 }
 
@@ -122,32 +118,12 @@ void folders_prune(struct folders *folders)
 		char name[PATH_MAX + 16];
 
 		name_make(name, folders->dir, lowest);
-		folder_remove(name, 1);
+		trace_remove(name, 0);
 		folders->stuck = lowest;
 		if (faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
 			continue;
 		complain_words("waymark: %s can't be removed: it is not ours alone\n", name);
 	}
-}
-
-static const struct row_column columns[] = {
-	{ "first", ROW_U64, ROW_PLAIN, 0, "number of the first folder; 0: none was written" },
-	{ "last", ROW_U64, ROW_PLAIN, 0, "of the last" },
-	{ "written", ROW_U64, ROW_COUNT, 0, "folders" },
-	{ "failed", ROW_U64, ROW_COUNT, 0, "snapshots that could not be written whole" },
-	{ "passed_over", ROW_U64, ROW_COUNT, 0, "triggers without a snapshot of their own" },
-};
-static ROW_TABLE(folders_table, "folders", "The folders that --last and --rotate wrote.", columns);
-
-void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over,
-		  uint64_t failed)
-{
-	if (!folders->dir)
-		return;
-	rows_open(rows, &folders_table, NULL);
-	ROWS_PUT(rows, columns, row_u64(folders->first), row_u64(folders->last),
-		 row_u64(folders->written), row_u64(failed), row_u64(passed_over));
-	rows_close(rows);
 }
 
 void folders_close(struct folders *folders)
@@ -166,46 +142,4 @@ void folders_newest(const char *dir, char name[PATH_MAX + 16])
 	snprintf(name, PATH_MAX + 16, "%s", dir);
 	if (highest)
 		name_make(name, dir, highest);
-}
-
-/* A file of a trace that was to get its name when it is whole. */
-static int is_begun(const char *name)
-{
-	size_t length = strlen(name);
-
-	return name[0] == '.' && length > 5 && !strcmp(name + length - 4, ".new");
-}
-
-/* Of a process, PID-TID-N, or of CPUs; compressed, or what a repair has cut off one. */
-static int is_stream(const char *name)
-{
-	if (!strncmp(name, ".cut-", 5))
-		name += 5;
-	if (!strncmp(name, "cpu", 3))
-		name += name[3] == 's' ? 4 : 3;
-	if (!strchr(name, '-'))
-		return 0;
-	name += strspn(name, "0123456789-");
-	return !name[0] || !strcmp(name, PACKED_SUFFIX);
-}
-
-void folder_remove(const char *dir, int with_streams)
-{
-	static const char *const names[] = { "metadata", INDEX_NAME, FACTS_FILE,
-					     KERNEL_NAMES_FILE };
-	int folder = folder_open(dir); /* its parent's owner may have put another in its place */
-	DIR *list = folder < 0 ? NULL : fdopendir(folder);
-	struct dirent *entry;
-
-	if (!list)
-		return;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		unlinkat(folder, names[i], 0);
-	while ((entry = readdir(list)))
-		if (perf_map_is_name(entry->d_name) ||
-		    (with_streams && (is_stream(entry->d_name) || is_begun(entry->d_name))))
-			unlinkat(folder, entry->d_name, 0);
-	if (with_streams)
-		rmdir(dir);
-	closedir(list);
 }

@@ -6,15 +6,13 @@
 #ifndef CLI_FOLDERS_H
 #define CLI_FOLDERS_H
 
-#include "read/rows/render.h"
-
 #include <limits.h>
 #include <stdint.h>
 
 struct folders {
-	const char *dir;	       /* NULL: this recording has one folder */
+	const char *dir;	       /* the caller sets this, made_dir, keep, and fd to -1 */
 	int fd;			       /* of it, locked; -1: none */
-	unsigned int before, newest;   /* the highest number that was there; that is there */
+	unsigned int newest;	       /* the highest number that is there */
 	unsigned int first, last;      /* of this recording's; 0: none */
 	unsigned int written;	       /* how many these are */
 	int made_dir;		       /* by us */
@@ -25,11 +23,11 @@ struct folders {
 };
 
 /*
- * Make DIR where it is not there, lock it, and find the numbers in it. 0; -WM_E_OUTPUT_OWNER when
- * another user can change it, -WM_E_TRACE_IN_USE: another recording has it, -WM_E_TRACE_DIR: it
- * is a trace itself; or -errno.
+ * Make the folder `dir` where it is not there, lock it, and find the numbers in it. 0;
+ * -WM_E_OUTPUT_OWNER: another user can change it; -WM_E_TRACE_IN_USE: another recording has it;
+ * -WM_E_TRACE_DIR: it is a trace itself; or -errno.
  */
-int folders_open(struct folders *folders, const char *dir);
+int folders_open(struct folders *folders);
 
 /*
  * The name for the next folder. It is the newest when folders_took() says so. folders_failed(): it
@@ -42,17 +40,10 @@ void folders_failed(struct folders *folders);
 /* Remove the oldest, where there are more than are to be kept. */
 void folders_prune(struct folders *folders);
 
-/* As a table of one row, or of none before folders_open(). */
-void folders_rows(struct rows *rows, const struct folders *folders, uint64_t passed_over,
-		  uint64_t failed);
-
 /* Unlock DIR, and remove it again, if we have made it and it is empty. */
 void folders_close(struct folders *folders);
 
 /* The newest numbered folder in DIR, or DIR where it has none; into name[]. */
 void folders_newest(const char *dir, char name[PATH_MAX + 16]);
-
-/* Remove the files of a trace; with_streams: also those with its events, and the folder. */
-void folder_remove(const char *dir, int with_streams);
 
 #endif

@@ -6,9 +6,8 @@
 #include "cli/cli.h"
 #include "cli/flight.h"
 #include "cli/findings.h"
-#include "cli/folders.h"
+#include "cli/folder_plan.h"
 #include "cli/output.h"
-#include "cli/snapshots.h"
 #include "cli/watch_counts.h"
 #include "record/probe/probes.h"
 #include "record/session/session.h"
@@ -212,7 +211,7 @@ static struct text kept; /* of the object, what `out` has no room for */
 
 static const struct row_column recording_columns[] = {
 	{ "dir", ROW_TEXT, ROW_PLAIN, 0, "the trace's folder" },
-	{ "recorded", ROW_U64, ROW_COUNT, 0, "events in the trace" },
+	{ "recorded", ROW_U64, ROW_COUNT, 0, "events in the trace; with --last all that came" },
 	{ "discarded", ROW_U64, ROW_COUNT, 0, "events that were lost" },
 	{ "bytes", ROW_U64, ROW_BYTES, 0, "of events" },
 	{ "seconds", ROW_DOUBLE, ROW_PLAIN, 0, "how long it took" },
@@ -266,8 +265,7 @@ static void trail_rows(const struct wm_session_status *status, const struct live
 
 void progress_json(const struct progress *progress, const struct wm_session_status *status,
 		   const struct wm_session *session, const char *dir, const struct flight *flight,
-		   const struct folders *folders, const struct snapshots *snapshots,
-		   const struct findings *findings)
+		   const struct folder_plan *plan, const struct findings *findings)
 {
 	static const struct watched_list none;
 	const struct watched_list *watched = session ? session->watched : &none;
@@ -291,7 +289,7 @@ void progress_json(const struct progress *progress, const struct wm_session_stat
 	if (status->trail_processes)
 		trail_rows(status, session->live);
 	flight_rows(&rows, flight);
-	folders_rows(&rows, folders, snapshots->passed_over, snapshots->failed);
+	folder_plan_rows(&rows, plan);
 	findings_rows(&rows, findings);
 	watches_rows(&rows, watched);
 }

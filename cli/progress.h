@@ -10,8 +10,7 @@
 #include <waymark/session.h>
 
 struct flight;
-struct folders;
-struct snapshots;
+struct folder_plan;
 struct live;
 
 struct progress {
@@ -56,8 +55,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
  */
 void progress_json(const struct progress *progress, const struct wm_session_status *status,
 		   const struct wm_session *session, const char *dir, const struct flight *flight,
-		   const struct folders *folders, const struct snapshots *snapshots,
-		   const struct findings *findings);
+		   const struct folder_plan *plan, const struct findings *findings);
 int progress_json_end(int exit_status, const char *error);
 
 #endif

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/name_match.h"
-#include "base/quantity.h"
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/compress.h"
 #include "cli/control.h"
 #include "cli/findings.h"
 #include "cli/flight.h"
-#include "cli/folders.h"
+#include "cli/folder_plan.h"
 #include "cli/guardian.h"
 #include "cli/progress.h"
 #include "cli/report.h"
-#include "cli/snapshots.h"
 #include "cli/targets.h"
 #include "cli/watch_counts.h"
 #include "read/locks/locks.h"
@@ -19,10 +17,10 @@
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
 #include "record/session/session.h"
-#include "record/session/triggers.h"
 #include "record/spec/spec.h"
 #include "record/trail/live.h"
 #include "record/watch/watches.h"
+#include "trace/writer.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -51,24 +49,12 @@ struct record_options {
 	char dir[PATH_MAX];
 	uint64_t for_ns; /* 0: no end */
 	int json, verbose, wait_all, compress;
-	int is_default;			  /* no spec was given */
-	int made_dir;			  /* dir[] is the default name, and we made that folder */
-	struct command_texts on;	  /* --on; without --last, */
-	struct flight flight;		  /* which is this */
-	struct snapshots snapshots;	  /* --last */
-	uint64_t rotate_bytes, rotate_ns; /* --rotate; both 0: not given */
-	uint64_t keep;			  /* 0: all */
+	int is_default;		 /* no spec was given */
+	int made_dir;		 /* dir[] is the default name, and we made that folder */
+	struct command_texts on; /* --on; without --last, */
+	struct flight flight;	 /* which is this */
+	struct folder_plan plan; /* --last, --rotate */
 };
-
-static int keeps(const struct record_options *options)
-{
-	return options->snapshots.last_bytes || options->snapshots.last_ns;
-}
-
-static int has_folders(const struct record_options *options)
-{
-	return keeps(options) || options->rotate_bytes || options->rotate_ns;
-}
 
 static const char help[] =
 	"Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
@@ -137,21 +123,15 @@ static int last_take(void *data, const struct command_option *option, const char
 {
 	(void)option;
 	(void)name;
-	return snapshots_read_last(&((struct record_options *)data)->snapshots, text);
+	return folder_plan_read_last(&((struct record_options *)data)->plan, text);
 }
 
 static int rotate_take(void *data, const struct command_option *option, const char *text,
 		       const char *name)
 {
-	struct record_options *options = data;
-
 	(void)option;
-	if (!snapshots_read_limit(text, 1000000000, &options->rotate_ns, &options->rotate_bytes))
-		return CLI_FINE;
-	return complain_usage(name,
-			      "--rotate takes a time of 1s or more, or a size of 1M or more, "
-			      "not %s",
-			      text);
+	(void)name;
+	return folder_plan_read_rotate(&((struct record_options *)data)->plan, text);
 }
 
 /* In the order of enum wm_policy, without the default. */
@@ -169,10 +149,10 @@ static const struct command_option table[] = {
 	  .min = WM_POLICY_DISCARD, .words = policies },
 	{ "last", 0, COMMAND_CALL, .take = last_take },
 	{ "on", 0, COMMAND_CALL, .take = trigger_take, .words = triggers },
-	{ "per-hour", 0, COMMAND_NUMBER, COMMAND_TO(record_options, snapshots.per_hour), .min = 1,
+	{ "per-hour", 0, COMMAND_NUMBER, COMMAND_TO(record_options, plan.per_hour), .min = 1,
 	  .max = SNAPSHOTS_AN_HOUR_MAX },
 	{ "rotate", 0, COMMAND_CALL, .take = rotate_take },
-	{ "keep", 0, COMMAND_NUMBER, COMMAND_TO(record_options, keep), .min = 1,
+	{ "keep", 0, COMMAND_NUMBER, COMMAND_TO(record_options, plan.folders.keep), .min = 1,
 	  .max = UINT32_MAX },
 	{ "for", 0, COMMAND_TIME, COMMAND_TO(record_options, for_ns), .min = 1 },
 	{ "strict", 0, COMMAND_FLAG, COMMAND_TO(record_options, targets.session.strict), .min = 1 },
@@ -210,23 +190,16 @@ static int make_dir(struct record_options *options)
 	return -1;
 }
 
-/* Whether the options of folders go with each other, and with the rest. CLI_FINE or CLI_USAGE. */
-static int folders_check(struct record_options *options)
+/* Whether --on goes with the other options: CLI_FINE or CLI_USAGE. */
+static int on_check(struct record_options *options)
 {
-	if (keeps(options))
-		return options->rotate_bytes || options->rotate_ns
-			       ? complain_usage("record", "--last and --rotate exclude each other")
-			       : snapshots_read_on(&options->snapshots, &options->on,
-						   options->targets.command != NULL);
+	if (folder_plan_keeps(&options->plan))
+		return CLI_FINE;
 	if (options->on.count > 1)
 		return complain_usage("record", "--on can be given again with --last alone");
 	if (options->on.count && flight_parse(&options->flight, options->on.all[0]))
 		return CLI_USAGE;
-	if (options->keep && !has_folders(options))
-		return complain_usage("record", "--keep is for --last and --rotate");
-	if (options->snapshots.per_hour)
-		return complain_usage("record", "--per-hour is for --last");
-	return CLI_FINE;
+	return flight_check(&options->flight, options->specs.all, options->specs.count);
 }
 
 /* Read the command line: -1, or the exit status to end with. */
@@ -242,19 +215,19 @@ static int options_read(struct record_options *options, int argc, char **argv)
 	if (!targets->command && targets->session.prearm)
 		return complain_usage("record",
 				      "--prearm is for a program that is started, not for -p");
-	status = folders_check(options);
+	status = folder_plan_check(&options->plan, &options->on, targets->command != NULL);
+	if (status == CLI_FINE)
+		status = on_check(options);
 	if (status != CLI_FINE)
 		return status;
-	if (flight_check(&options->flight, options->specs.all, options->specs.count))
-		return CLI_USAGE;
-	if (has_folders(options) && options->compress)
+	if (folder_plan_is_used(&options->plan) && options->compress)
 		return complain_usage("record", "--compress is for a recording of one folder: use "
 						"waymark compress DIR/0001");
 	options->is_default = !options->specs.count;
 	if (options->is_default && command_line_text("marker:*:*", &options->specs))
 		return CLI_FAILED;
 	/* with a trigger, a program without markers is worth to be recorded */
-	options->is_default = options->is_default && !options->snapshots.specs.count;
+	options->is_default = options->is_default && !options->plan.specs.count;
 	return options->dir[0] ? -1 : make_dir(options);
 }
 
@@ -268,9 +241,7 @@ struct recording {
 	struct progress progress;
 	struct child child;
 	struct control control;
-	struct folders folders;
-	struct snapshots snapshots;
-	uint64_t folder_ns, folder_bytes; /* of the recording, when the present folder began */
+	struct folder_plan plan;
 	struct findings findings;
 	int error;	   /* what ended the recording early */
 	char why[1200];	   /* in words, for --json */
@@ -383,93 +354,13 @@ static int on_progress(const struct session_progress *plan, void *data)
 	return child_interrupts() != 0;
 }
 
-/* ---- folders ---- */
-
-/* The first folder, or memory in place of it. */
-static int begin_output(struct recording *recording)
-{
-	const struct record_options *options = recording->options;
-	int err;
-
-	if (!has_folders(options))
-		return wm_session_output(recording->session, options->dir);
-	err = session_folders_refused(recording->session);
-	if (!err)
-		err = folders_open(&recording->folders, options->dir);
-	if (err)
-		return err;
-	if (keeps(options))
-		return snapshots_begin(&recording->snapshots, recording->session);
-	err = wm_session_output(recording->session, folders_next(&recording->folders));
-	if (!err)
-		folders_took(&recording->folders);
-	return err;
-}
-
-/* Continue in the next folder. Where it can't be made, the present one continues. */
-static int rotate(struct recording *recording)
-{
-	struct wm_session_status status = { .size = sizeof(status) };
-	struct folders *folders = &recording->folders;
-	const char *next = folders_next(folders);
-	int err = wm_session_rotate(recording->session, next);
-
-	wm_session_status_get(recording->session, &status);
-	recording->folder_ns = progress_elapsed_ns(&recording->progress);
-	recording->folder_bytes = status.bytes;
-	/* also where the folder before it could not be ended well */
-	if (recording->session->dir && !strcmp(recording->session->dir, next)) {
-		folders_took(folders);
-		folders_prune(folders);
-	} else {
-		folders_failed(folders);
-	}
-	return err;
-}
-
-static int rotate_if_due(struct recording *recording, const struct wm_session_status *status)
-{
-	const struct record_options *options = recording->options;
-	uint64_t now_ns = progress_elapsed_ns(&recording->progress);
-	int err;
-
-	if (!(options->rotate_ns && now_ns - recording->folder_ns >= options->rotate_ns) &&
-	    !(options->rotate_bytes &&
-	      status->bytes - recording->folder_bytes >= options->rotate_bytes))
-		return 0;
-	err = rotate(recording);
-	if (!err || recording->session->trace_error)
-		return err;
-	progress_clear(&recording->progress);
-	complain(err, "%s; the recording continues in %s", wm_session_detail(recording->session),
-		 recording->folders.name);
-	return 0;
-}
-
-static void snapshot_if_due(struct recording *recording)
-{
-	const char *why = snapshots_due(&recording->snapshots, recording->session);
-
-	if (!why)
-		return;
-	progress_clear(&recording->progress);
-	snapshots_write(&recording->snapshots, &recording->folders, recording->session, why);
-}
-
 /* For waymark control. */
 static int folder_write(void *data, int is_rotation, const char **name)
 {
 	struct recording *recording = data;
-	int err;
 
-	if (is_rotation == keeps(recording->options) || !has_folders(recording->options))
-		return -EOPNOTSUPP;
 	progress_clear(&recording->progress);
-	err = is_rotation ? rotate(recording)
-			  : snapshots_write(&recording->snapshots, &recording->folders,
-					    recording->session, "control");
-	*name = recording->folders.name;
-	return err;
+	return folder_plan_ask(&recording->plan, recording->session, is_rotation, name);
 }
 
 static int set_up(struct recording *recording)
@@ -488,7 +379,9 @@ static int set_up(struct recording *recording)
 	for (size_t i = 0; i < options->specs.count && !err; i++)
 		err = wm_session_add(recording->session, options->specs.all[i]);
 	if (!err)
-		err = begin_output(recording);
+		err = folder_plan_is_used(&options->plan)
+			      ? folder_plan_begin(&recording->plan, recording->session)
+			      : wm_session_output(recording->session, options->dir);
 	if (err)
 		return fail(recording, err);
 	control_begin(&recording->control, options->dir);
@@ -568,9 +461,9 @@ static void record(struct recording *recording)
 		progress_show(&recording->progress, &status,
 			      session_held_events(recording->session));
 		control_serve(&recording->control, recording->session);
-		if (keeps(options))
-			snapshot_if_due(recording);
-		else if ((err = rotate_if_due(recording, &status))) {
+		err = folder_plan_attend(&recording->plan, recording->session, &status,
+					 &recording->progress);
+		if (err) {
 			fail(recording, err);
 			return;
 		}
@@ -598,8 +491,8 @@ static void close_session(struct recording *recording, const struct wm_session_s
 			 failure->text);
 	if (recording->options->json)
 		progress_json(&recording->progress, status, recording->session,
-			      recording->options->dir, &recording->flight, &recording->folders,
-			      &recording->snapshots, &recording->findings);
+			      recording->options->dir, &recording->flight, &recording->plan,
+			      &recording->findings);
 	findings_release(&recording->findings);
 	wm_session_close(recording->session);
 	guardian_release(&recording->guardian);
@@ -628,90 +521,48 @@ static void explain_unshare(const struct recording *recording,
 	      stderr);
 }
 
-/* What is in memory goes to a folder, if it is to be written at the end. */
-static int end_output(struct recording *recording)
-{
-	int err;
-
-	if (!keeps(recording->options) ||
-	    !snapshots_at_end(&recording->snapshots, recording->child.is_crashed))
-		return 0;
-	err = rotate(recording);
-	/* somebody else may have taken that number */
-	return err == -WM_E_TRACE_DIR ? rotate(recording) : err;
-}
-
-static void sum_up_folders(const struct recording *recording)
-{
-	const struct folders *folders = &recording->folders;
-	const struct snapshots *snapshots = &recording->snapshots;
-	unsigned int count = folders->written;
-	char text[32];
-
-	if (!count && !snapshots->failed && !recording->error)
-		complain_words("waymark: no trace was written: no trigger came\n");
-	else if (!count)
-		complain_words("waymark: no whole trace was written\n");
-	else if (count == 1)
-		complain_words("waymark: the trace is in %s\n", folders->name);
-	else
-		complain_words("waymark: %u traces were written to %s, from %04u to %04u\n", count,
-			       folders->dir, folders->first, folders->last);
-	if (snapshots->failed)
-		complain_words("waymark: %s snapshots could not be written whole\n",
-			       quantity_show_count(snapshots->failed, text, sizeof(text)));
-	if (snapshots->passed_over)
-		complain_words("waymark: %s more triggers came together with one, or more often "
-			       "than --per-hour %u, a sixth of it in ten minutes, allows\n",
-			       quantity_show_count(snapshots->passed_over, text, sizeof(text)),
-			       (unsigned int)snapshots->per_hour);
-	if (recording->session->triggers->misfits)
-		complain_words("waymark: %s events of --on's markers have no such field, or of "
-			       "another type\n",
-			       quantity_show_count(recording->session->triggers->misfits, text,
-						   sizeof(text)));
-}
-
 static int finish(struct recording *recording, int had_dir)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	const struct record_options *options = recording->options;
-	int err = end_output(recording), stopped = wm_session_stop(recording->session);
-	int result = CLI_FINE, has_sums = 0, has_trace;
+	int has_folders = folder_plan_is_used(&options->plan);
+	int result = CLI_FINE, has_sums = 0, has_trace, err, stopped;
 	size_t first = recording->findings.count;
 	struct drain_counts counts;
 
-	has_trace = has_folders(options) ? recording->folders.written != 0
-					 : flight_end(&recording->flight, recording->session);
+	err = folder_plan_end(&recording->plan, recording->session, recording->child.is_crashed);
+	stopped = wm_session_stop(recording->session);
+	has_trace = has_folders ? recording->plan.folders.written != 0
+				: flight_end(&recording->flight, recording->session);
 	progress_clear(&recording->progress);
 	err = err ? err : stopped;
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status_get(recording->session, &status);
 	session_count(recording->session, &counts);
-	if (has_trace || has_folders(options))
+	if (has_trace || has_folders)
 		progress_sum_up(&recording->progress, &status, recording->session->live,
-				has_folders(options) ? NULL : options->dir,
+				has_folders ? NULL : options->dir,
 				recording->error ? WM_POLICY_DISCARD
 						 : options->targets.session.policy,
 				recording->error ? 0 : counts.crowded_out);
-	if (has_folders(options))
-		sum_up_folders(recording);
+	if (has_folders)
+		folder_plan_sum_up(&recording->plan, recording->session, recording->error != 0);
 	watches_print(recording->session->watched);
-	has_sums = has_trace && !has_folders(options) && spec_sums(recording->session->specs);
+	has_sums = has_trace && !has_folders && spec_sums(recording->session->specs);
 	session_findings(recording->session, 1, &recording->findings);
 	add_unmatched(recording);
 	print_findings(recording, first);
-	if (findings_failure(&recording->findings) || recording->error ||
-	    recording->snapshots.failed || complain_unarmed(recording, &status))
+	if (findings_failure(&recording->findings) || recording->error || recording->plan.failed ||
+	    complain_unarmed(recording, &status))
 		result = CLI_FAILED;
 	close_session(recording, &status);
 	if (has_sums && !options->json && (err = report_sums_of(options->dir, SUMS_SHOWN)))
 		complain(err, "%s", options->dir);
-	if (has_folders(options))
-		folders_close(&recording->folders);
+	if (has_folders)
+		folder_plan_release(&recording->plan, 0);
 	else if (!has_trace)
-		folder_remove(options->dir, !had_dir);
+		trace_remove(options->dir, had_dir);
 	flight_tell(&recording->flight, options->dir);
 	child_wait(&recording->child);
 	explain_unshare(recording, &status);
@@ -760,29 +611,25 @@ static int give_up(struct recording *recording, int had_dir)
 		add_refused(recording);
 	}
 	close_session(recording, &status);
-	if (recording->folders.written)
-		folder_remove(recording->folders.name, 1);
-	if (has_folders(recording->options)) {
-		folders_close(&recording->folders);
-		if (recording->options->made_dir)
-			rmdir(recording->options->dir);
-	} else if (has_trace || recording->options->made_dir)
-		folder_remove(recording->options->dir, !had_dir);
+	if (folder_plan_is_used(&recording->plan))
+		folder_plan_release(&recording->plan, 1);
+	else if (has_trace || recording->options->made_dir)
+		trace_remove(recording->options->dir, had_dir);
 	return sum_up_json(recording, CLI_FAILED);
 }
 
 static int run(const struct record_options *options)
 {
-	struct recording recording = {
-		.options = options,
-		.flight = options->flight,
-		.snapshots = options->snapshots,
-		.folders = { .keep = options->keep, .made_dir = options->made_dir, .fd = -1 },
-		.control = { .folder = -1, .listener = -1, .client = -1 },
-		.guardian = { .fd = -1 }
-	};
+	struct recording recording = { .options = options,
+				       .flight = options->flight,
+				       .plan = options->plan,
+				       .control = { .folder = -1, .listener = -1, .client = -1 },
+				       .guardian = { .fd = -1 } };
 	int had_dir = !options->made_dir && access(options->dir, F_OK) == 0;
 
+	recording.plan.folders.dir = options->dir;
+	recording.plan.folders.made_dir = options->made_dir;
+	recording.plan.folders.fd = -1;
 	child_catch_signals();
 	progress_begin(&recording.progress);
 	guardian_start(&recording.guardian, options->dir);
@@ -798,9 +645,7 @@ static int run(const struct record_options *options)
 
 int cmd_record(int argc, char **argv)
 {
-	struct record_options options = {
-		.targets.session = WM_SESSION_OPTIONS_INIT,
-	};
+	struct record_options options = { .targets.session = WM_SESSION_OPTIONS_INIT };
 	int status;
 
 	options.targets.session.allow_unmatched = 1;
@@ -810,7 +655,7 @@ int cmd_record(int argc, char **argv)
 		status = run(&options);
 	free(options.specs.all);
 	free(options.on.all);
-	free(options.snapshots.specs.all);
+	free(options.plan.specs.all);
 	free(options.targets.pids.all);
 	return status;
 }

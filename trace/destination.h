@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A trace's folder while it is written: its stream files, its facts, its metadata and its index.
- * What is known of the processes is the writer's (trace/writer.c), which notes it again in a new
- * folder.
+ * The writer (trace/writer.c) knows the processes, and notes them again in each new folder.
  *
  * One thread at a time uses a destination. Functions return 0, or a negative error.
  */

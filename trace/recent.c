@@ -9,12 +9,12 @@
 #include <time.h>
 
 #define CHUNK_BYTES ((size_t)1 << 20)
-/* Chunks that are kept for the next packets: memory of the system's has to be touched anew. */
+/* Chunks that are kept for the next packets: new memory costs a page fault for each page. */
 #define SPARE_MAX 4
 #define CHUNK_HEAD ((sizeof(struct recent_chunk) + 15) & ~(size_t)15)
 #define GONE_MAX 4096 /* entries of packets that have gone, before the list is moved down */
 
-static uint64_t now_ns(void)
+uint64_t recent_now_ns(void)
 {
 	struct timespec now;
 
@@ -116,7 +116,7 @@ int recent_add(struct recent *recent, const struct wm_packet *head, const struct
 		return -ENOMEM;
 	*added = (struct recent_packet){ .chunk = added->chunk,
 					 .events = events,
-					 .came_ns = now_ns(),
+					 .came_ns = recent_now_ns(),
 					 .step = *step,
 					 .bytes = bytes,
 					 .head = *head };
@@ -130,7 +130,7 @@ int recent_add(struct recent *recent, const struct wm_packet *head, const struct
 
 uint64_t recent_trim(struct recent *recent)
 {
-	trim(recent, now_ns());
+	trim(recent, recent_now_ns());
 	return recent->first < recent->packets.count ? recent->packets.all[recent->first]->came_ns
 						     : 0;
 }

@@ -33,6 +33,9 @@ struct recent_packets {
 	size_t count, room;
 };
 
+/* CLOCK_MONOTONIC. */
+uint64_t recent_now_ns(void);
+
 struct recent {
 	uint64_t bytes_max, age_ns_max; /* 0: any */
 	struct recent_packets packets;	/* from `first` on; those before have gone */
@@ -47,7 +50,7 @@ struct recent {
 int recent_add(struct recent *recent, const struct wm_packet *head, const struct packet_step *step,
 	       const void *content, size_t bytes, uint32_t events);
 
-/* Drop what is too old. Returns when the oldest packet came, CLOCK_MONOTONIC; 0: there is none. */
+/* Drop what is too old. Returns when the oldest packet came, by recent_now_ns(), or 0. */
 uint64_t recent_trim(struct recent *recent);
 
 /* Hold all that is there: recent_let_go() releases it. 0 or -ENOMEM. */

@@ -26,7 +26,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <waymark/error.h>
 
 #define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may be hostile */
@@ -74,22 +73,6 @@ struct trace_writer {
 
 /* ---- facts and metadata ---- */
 
-static uint64_t wall_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Note a fact of the recording as a whole: it goes to the present folder. */
 static void note(struct trace_writer *writer, enum fact fact, const union fact_value *values)
 {
@@ -107,7 +90,7 @@ static size_t note_of(struct trace_writer *writer, struct writer_process *of, en
 
 	if (of->is_past)
 		return 0;
-	fact_put(&of->facts, fact, wall_ns(), values);
+	fact_put(&of->facts, fact, 0, values); /* tell_facts() gives it a time */
 	note(writer, fact, values);
 	return of->facts.bytes - before;
 }
@@ -237,7 +220,7 @@ static void tell_process(struct trace_writer *writer, int number)
 /* Forget processes that had ended before the oldest packet came that is not written. */
 static void past_forget(struct trace_writer *writer)
 {
-	uint64_t since_ns = monotonic_ns() - trace_kept_ns(writer);
+	uint64_t since_ns = recent_now_ns() - trace_kept_ns(writer);
 
 	for (int i = 0; i < writer->process_count; i++) {
 		struct writer_process *of = &writer->processes[i];
@@ -356,7 +339,7 @@ uint64_t trace_kept_ns(const struct trace_writer *writer)
 {
 	uint64_t came_ns = writer->recent ? recent_trim(writer->recent) : 0;
 
-	return came_ns ? monotonic_ns() - came_ns : 0;
+	return came_ns ? recent_now_ns() - came_ns : 0;
 }
 
 int trace_kept_write(struct trace_writer *writer)
@@ -643,7 +626,7 @@ int trace_process_end(struct trace_writer *writer, int process, uint64_t end_ns)
 void trace_process_over(struct trace_writer *writer, int process)
 {
 	if (!writer->processes[process].ended_ns)
-		writer->processes[process].ended_ns = monotonic_ns();
+		writer->processes[process].ended_ns = recent_now_ns();
 }
 
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,

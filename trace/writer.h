@@ -60,10 +60,10 @@ int trace_writer_keep(struct trace_writer **writer, uint64_t bytes, uint64_t age
 uint64_t trace_kept_ns(const struct trace_writer *writer);
 
 /*
- * Make the next folder. Errors as of trace_writer_open(), and -EBUSY: there is one. Then, when all
- * is noted that the present folder ends with, trace_next_begin() closes that, and tells the next
- * one what is known of the processes that live, or have packets in memory. That one has begun also
- * after an error, which is the first of both.
+ * Make the next folder. Errors as of trace_writer_open(), and -EBUSY: there is one. Then note all
+ * that the present folder ends with. trace_next_begin() closes that one. It gives the next one what
+ * is known of the processes that live, or have packets in memory. The next one has begun also after
+ * an error, which is the first of both.
  */
 int trace_next_open(struct trace_writer *writer, const char *dir);
 int trace_next_begin(struct trace_writer *writer);
@@ -222,5 +222,11 @@ int trace_writer_close(struct trace_writer *writer);
  * read), -WM_E_OUTPUT_OWNER (trace/folder.h), or -errno.
  */
 int trace_repair(const char *dir);
+
+/*
+ * Remove all that a trace has in a folder, and the folder if that leaves it empty; keeps_dir: not
+ * that. Does nothing in a folder that another user can change.
+ */
+void trace_remove(const char *dir, int keeps_dir);
 
 #endif

@@ -677,7 +677,7 @@ Test(writer, a_process_that_has_ended_is_in_no_later_folder)
 	cr_assert_eq(trace_process_add(writer, &other), 1);
 	cr_assert_eq(
 		trace_event_add(writer, 1, 0, SAMPLE_TYPES(WM_TYPE_U32), "mj\na\nd\nc.c\n1\nn"), 0);
-	usleep(1100000); /* so long the kernel's events of it may come behind */
+	usleep(1100000); /* the time is the subject: for a second it is not past */
 	next_folder(writer, folder[1]);
 	sample_begin(&sample, 1);
 	sample_event(&sample, 0, 1, 0);
