@@ -24,11 +24,11 @@ share()
 	"$waymark" record --json -o "$work/trace" "$@" -p $! >"$work/json" 2>"$work/err" &
 	recorder=$!
 	until "$waymark" control "$work/trace" list >"$work/list" 2>&1 || ! kill -0 $recorder 2>"$work/list"; do
-		sleep 0.05 # the recorder tells no one else that it has begun
+		sleep 0.05 # no other event says that the recorder has begun
 	done
 	sleep 5 # until the oldest events go
 	before=$(used $recorder)
-	sleep $seconds # of which the share is measured
+	sleep $seconds # the time is the subject
 	awk -v name="$name" -v used=$(($(used $recorder) - before)) -v all="$seconds" \
 		'BEGIN { printf "figure %s %.3g cores\n", name, used / all / 1e9 }'
 	wait

@@ -298,7 +298,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
 /*
  * In place of a folder keep the newest events in memory: `bytes` of them, with what they need, and
  * those of the last `age_ns`; 0 is no limit, and one of both is needed. wm_session_snapshot()
- * writes them. What is still there at wm_session_stop() is dropped. Before wm_session_start(),
+ * writes them. wm_session_stop() drops them. Before wm_session_start(),
  * once. 0; -EBUSY as above; -EINVAL without a limit, with a trail, with WM_POLICY_CYCLIC or
  * WM_POLICY_NOTIFY; -ENOMEM.
  */

@@ -30,7 +30,7 @@ struct spec {
 	struct trail_request *trail;   /* of a trail; else NULL */
 	struct watch_expr *watch;      /* of a watch; else NULL */
 	struct kernel_request *kernel; /* of the kernel's events; else NULL */
-	unsigned int trigger;	       /* its number (record/session/triggers.h); 0: it is none */
+	unsigned int trigger;	       /* its number (record/session/triggers.h), or 0 */
 	uint64_t matches;	       /* markers or places that ever matched */
 	/* results of places in code: */
 	uint64_t modules;	/* in which it was searched */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes db:query with the numbers 0, 1, 2 and so on, as often as it is told: paced WAY [COUNT].
+ * paced WAY [COUNT]: passes db:query with the numbers 0, 1, 2 and so on.
  *
  *	serve	says "ready"; reads lines "COUNT", and "answer N", which has it call answer(N); says
  *		a line behind each; ends with its input
