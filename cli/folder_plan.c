@@ -324,8 +324,8 @@ void folder_plan_sum_up(const struct folder_plan *plan, const struct wm_session 
 		complain_words("waymark: %s snapshots could not be written whole\n",
 			       quantity_show_count(plan->failed, text, sizeof(text)));
 	if (plan->passed_over)
-		complain_words("waymark: %s more triggers came together with one, or more often "
-			       "than --per-hour %u, a sixth of it in ten minutes, allows\n",
+		complain_words("waymark: %s more triggers made no snapshot of their own; "
+			       "--per-hour %u allows a sixth of it in ten minutes\n",
 			       quantity_show_count(plan->passed_over, text, sizeof(text)),
 			       (unsigned int)plan->per_hour);
 	if (misfits)

@@ -235,6 +235,8 @@ while read -r line; do
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
 	*"-o sums.trace"*) [ "$(grep -cE '^ +60  useconds  300000  5000.0  5000  libc:usleep  (save|stock_save) \(locks.c:[0-9]+\)$' out)" = 2 ] || fail "README.md: $line: $(cat out)" ;;
+	*"dump burnt/0001") [ "$(grep -c 'shop:burnt: { order = [0-9]*, lost = 2.5 }' out)" -ge 1 ] || fail "README.md: $line: $(cat out)" ;;
+	*"--on marker:shop:burnt"*) grep -q '^waymark: marker:shop:burnt: the last [0-9.]* s are in burnt/0001$' words || fail "README.md: $line: $(cat words)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc(.*) = 0x' >out || fail "README.md: $line: $(cat words)" ;;
 	*now.trail*) "$waymark" trail -n 3 now.trail | grep -q 'by soft' || fail "README.md: $line: $(cat words)" ;;
 	*"--on crash"*) grep -q '^  #0   length (crash.c:' words && grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' words || fail "README.md: $line: $(cat out words)" ;;

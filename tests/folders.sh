@@ -176,7 +176,7 @@ await [ -d often/0002 ] || fail "often: $(cat often.words)"
 pass 998
 end often
 expect "not more often" "$(ls often | tr '\n' ' ')" "0001 0002 "
-grep -q '998 more triggers came' often.words || fail "often: $(cat often.words)"
+grep -q '998 more triggers made no snapshot' often.words || fail "often: $(cat often.words)"
 
 # ---- bad input, by name ----
 

@@ -401,8 +401,8 @@ void probes_release(struct probes *probes)
 /* ---- making plans ---- */
 
 /*
- * A file that a request applies to can't be read: keep the reason. Of a process that is ending, as a
- * child may while others have the places, nothing can be read, and that is no reason.
+ * A file that a request applies to can't be read: keep the reason. Of a process that is ending
+ * nothing can be read, and that is no reason.
  */
 static void keep_open_error(struct wm_session *session, const struct process *process,
 			    const struct loaded *loaded)
