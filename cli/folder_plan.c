@@ -289,11 +289,14 @@ int folder_plan_ask(struct folder_plan *plan, struct wm_session *session, int is
 	return err;
 }
 
-int folder_plan_end(struct folder_plan *plan, struct wm_session *session, int has_crashed)
+int folder_plan_end(struct folder_plan *plan, struct wm_session *session, int has_crashed,
+		    int has_error)
 {
 	int err;
 
-	if (!folder_plan_keeps(plan) || !(plan->at_exit || (plan->at_crash && has_crashed)))
+	if (!folder_plan_keeps(plan))
+		return 0;
+	if (!has_error && !plan->at_exit && !(plan->at_crash && has_crashed))
 		return 0;
 	err = rotate(plan, session);
 	/* somebody else may have taken that number */

@@ -71,8 +71,12 @@ int folder_plan_attend(struct folder_plan *plan, struct wm_session *session,
 int folder_plan_ask(struct folder_plan *plan, struct wm_session *session, int is_rotation,
 		    const char **name);
 
-/* Before the session stops: write the events in memory, if they are wanted then. 0 or an error. */
-int folder_plan_end(struct folder_plan *plan, struct wm_session *session, int has_crashed);
+/*
+ * Before the session stops: write the events in memory if they are wanted then, and always after an
+ * error that ended the recording. 0 or an error.
+ */
+int folder_plan_end(struct folder_plan *plan, struct wm_session *session, int has_crashed,
+		    int has_error);
 
 /* The closing words on stderr: where the traces are, what was not written. */
 void folder_plan_sum_up(const struct folder_plan *plan, const struct wm_session *session,

@@ -530,7 +530,8 @@ static int finish(struct recording *recording, int had_dir)
 	size_t first = recording->findings.count;
 	struct drain_counts counts;
 
-	err = folder_plan_end(&recording->plan, recording->session, recording->child.is_crashed);
+	err = folder_plan_end(&recording->plan, recording->session, recording->child.is_crashed,
+			      recording->error != 0);
 	stopped = wm_session_stop(recording->session);
 	has_trace = has_folders ? recording->plan.folders.written != 0
 				: flight_end(&recording->flight, recording->session);

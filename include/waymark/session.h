@@ -318,7 +318,8 @@ int wm_session_snapshot(struct wm_session *session, const char *dir);
  * events in memory: write them there, and keep none any more. Processes that ended more than a
  * second before are not in the new folder. 0; errors of wm_session_output(), after which the old
  * folder continues; -EINVAL without a folder, with a trail or with WM_POLICY_CYCLIC; an error of
- * writing ends the recording.
+ * writing ends the recording. A session that keeps events in memory writes them also after an error
+ * that ended it, and returns that error.
  */
 int wm_session_rotate(struct wm_session *session, const char *dir);
 

@@ -179,7 +179,7 @@ static int gather(struct wm_session *session)
 int wm_session_rotate(struct wm_session *session, const char *dir)
 {
 	struct session_call call SESSION_CALL = session_call_begin();
-	int err = dir ? session_call_refused(session) : -EINVAL;
+	int err = dir ? session_call_refused(session) : -EINVAL, gathered;
 	char *name;
 
 	if (err)
@@ -187,10 +187,12 @@ int wm_session_rotate(struct wm_session *session, const char *dir)
 	if (!session->writer)
 		return session_fail(session, -EINVAL, "%s: the session writes no folder", dir);
 	err = session_folders_refused(session);
-	if (!err)
-		err = gather(session);
 	if (err)
 		return err;
+	gathered = gather(session);
+	/* what a session that fails has in memory is of before that */
+	if (gathered && !session->is_kept)
+		return gathered;
 	name = strdup(dir);
 	err = name ? trace_next_open(session->writer, dir) : -ENOMEM;
 	if (err) {
@@ -208,7 +210,7 @@ int wm_session_rotate(struct wm_session *session, const char *dir)
 	session->is_kept = 0;
 	FOR_SOURCES(source, folder)
 		source->folder(session);
-	err = session->trace_error ? session->trace_error : err;
+	err = gathered ? gathered : session->trace_error ? session->trace_error : err;
 	return err ? session_fail(session, err, "%s", dir) : 0;
 }
 

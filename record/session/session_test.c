@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
+#include <waymark/trace.h>
 
 TestSuite(session, .init = folder_make, .fini = folder_remove, .timeout = 60);
 
@@ -112,6 +113,30 @@ Test(session, read_after_ended_read_continues)
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
 	cr_assert_eq(heard.count, 250);
 	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, failed_session_writes_the_events_in_memory)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
+	struct wm_session *session = open_with(NULL, "marker:net:*");
+	const struct wm_event *event;
+	struct wm_trace *trace;
+	unsigned int count = 0;
+	char dir[96];
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_keep(session, 1 << 20, 0), 0);
+	arm(session, &agent);
+	cr_assert(AWAIT(wm_session_wait(session, 10) >= 0 && status_of(session).recorded == 250));
+	session->trace_error = -ENOMEM;
+	cr_expect_eq(wm_session_rotate(session, dir), -ENOMEM);
+	wm_session_close(session);
+	cr_assert_eq(wm_trace_open(&trace, dir, NULL), 0);
+	while (wm_trace_next(trace, &event) > 0)
+		count += !strcmp(event->name, SAMPLE_EVENT);
+	cr_expect_eq(count, 250);
+	wm_trace_close(trace);
 	sample_agent_release(&agent);
 }
 
