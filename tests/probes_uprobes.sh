@@ -154,7 +154,7 @@ if command -v gdb >/dev/null; then
 	./uprobes load 200 gdb >load.out &
 	load=$!
 	await executed "$load"
-	"$waymark" record -o gdb "${specs[@]}" --for 12s -p "$load" >out 2>words &
+	"$waymark" record -o gdb "${specs[@]}" -p "$load" >out 2>words &
 	recording=$!
 	await is_recording gdb || fail "nothing is recorded: $(cat words)"
 	for place in up_push up_push_1 up_rex up_rex_1 up_short up_short_1 up_short_2; do
@@ -165,6 +165,7 @@ if command -v gdb >/dev/null; then
 			-ex continue -ex continue -ex delete -ex detach >gdb.out 2>&1 ||
 			fail "gdb: $(tail -3 gdb.out)"
 	done
+	kill -TERM $recording
 	wait $recording || fail "recording beside gdb: $(cat words)"
 	ended "$load"
 fi

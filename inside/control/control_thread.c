@@ -326,8 +326,9 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 {
 	struct pollfd fds[SESSIONS_MAX + 2];
 	struct signalfd_siginfo info;
-	int wait_ms = foreign_bytes_wait_ms(*next_tick_ns);
-	int permits_ms = give_permits();
+	uint64_t now_ns = lock_now_ns();
+	int wait_ms = foreign_bytes_wait_ms(now_ns, *next_tick_ns);
+	int permits_ms = give_permits(), is_tick;
 
 	_Static_assert(SESSIONS_MAX + 2 <= IDLE_FDS_MAX, "all that is rested on");
 	if (permits_ms >= 0 && permits_ms < wait_ms)
@@ -349,8 +350,10 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 			listen_accept();
 	}
 	cost_counters_serve();
-	foreign_bytes_tick(&control_text);
-	if (lock_now_ns() >= *next_tick_ns) {
+	now_ns = lock_now_ns();
+	is_tick = now_ns >= *next_tick_ns;
+	foreign_bytes_tick(&control_text, now_ns, is_tick);
+	if (is_tick) {
 		scan_if_asked();
 		tick();
 		*next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;

@@ -25,8 +25,9 @@
 
 #define RETRY_MS 20 /* for a stop, where one is needed to store a jump again */
 #define LOCK_MS 1000
-#define LOOK_MS 90 /* between looks: within 100 is promised for some 15,000 sites */
-#define SHARE 50   /* looks take one part in so many of a CPU: of very many sites there are fewer */
+/* between looks that are urgent: within 100 ms is promised for some 15,000 sites */
+#define LOOK_NS UINT64_C(90000000)
+#define SHARE 50 /* looks take one part in so many of a CPU: of very many sites there are fewer */
 #define LANDINGS_NS UINT64_C(1000000000)
 #define OTHERS_RUN_NS 100000
 
@@ -343,38 +344,40 @@ static int is_urgent(void)
 	return any_armed && (is_stale || any_first);
 }
 
-void foreign_bytes_tick(const struct text *text)
+void foreign_bytes_tick(const struct text *text, uint64_t now_ns, int is_tick)
 {
 	uint64_t begin_ns, pause_ns;
 	int is_frozen;
 
-	if (!is_any_armed() || lock_now_ns() < next_look_ns || lock_take(&agent_lock, LOCK_MS))
+	if (!is_any_armed() || !(is_tick || is_urgent()) || now_ns < next_look_ns ||
+	    lock_take(&agent_lock, LOCK_MS))
 		return;
 	begin_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	is_frozen = registry_is_frozen(text);
-	if (!is_frozen && (have_others_run() || is_urgent())) {
+	if (!is_frozen && (is_urgent() || have_others_run())) {
 		foreign_bytes_look(text);
 		restored_look(text);
 	}
 	/*
 	 * whether others have run or not: who maps memory and sleeps then has run for a moment only
 	 */
-	if (!is_frozen && lock_now_ns() >= next_landings_ns) {
+	if (!is_frozen && now_ns >= next_landings_ns) {
 		foreign_bytes_landings(text);
-		next_landings_ns = lock_now_ns() + LANDINGS_NS;
+		next_landings_ns = now_ns + LANDINGS_NS;
 	}
 	lock_release(&agent_lock);
 	pause_ns = (cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns) * SHARE;
-	if (pause_ns < (uint64_t)LOOK_MS * 1000000)
-		pause_ns = (uint64_t)LOOK_MS * 1000000;
-	next_look_ns = lock_now_ns() + pause_ns;
+	if (is_urgent() && pause_ns < LOOK_NS)
+		pause_ns = LOOK_NS;
+	next_look_ns = now_ns + pause_ns;
 }
 
-int foreign_bytes_wait_ms(uint64_t next_ns)
+int foreign_bytes_wait_ms(uint64_t now_ns, uint64_t next_tick_ns)
 {
-	uint64_t now_ns = lock_now_ns();
+	uint64_t next_ns = next_tick_ns;
 
-	if (is_any_armed() && next_look_ns < next_ns)
+	/* one wake for both: in a server of many processes the agents' wakes add up */
+	if (is_urgent() && next_look_ns < next_tick_ns + LOOK_NS)
 		next_ns = next_look_ns;
 	return now_ns >= next_ns ? 0 : (int)((next_ns - now_ns) / 1000000 + 1);
 }

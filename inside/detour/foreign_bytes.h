@@ -29,12 +29,13 @@ void foreign_bytes_look(const struct text *text);
 void foreign_bytes_landings(const struct text *text);
 
 /*
- * Look at all that is armed, markers too (inside/marker/restored.c), if it is time. Control thread,
- * without the agent's lock.
+ * Look at all that is armed, markers too (inside/marker/restored.c), at each tick of the control
+ * thread; between ticks where another tool's byte can harm the program. Control thread, without the
+ * agent's lock. Times are of CLOCK_MONOTONIC.
  */
-void foreign_bytes_tick(const struct text *text);
+void foreign_bytes_tick(const struct text *text, uint64_t now_ns, int is_tick);
 
-/* Milliseconds until that, or until a moment that comes before (CLOCK_MONOTONIC). */
-int foreign_bytes_wait_ms(uint64_t next_ns);
+/* Milliseconds until the next tick, or the next look. */
+int foreign_bytes_wait_ms(uint64_t now_ns, uint64_t next_tick_ns);
 
 #endif

@@ -106,12 +106,14 @@ static void judge(void *owner, const uint8_t *found, int is_same, void *text)
 
 void restored_look(const struct text *text)
 {
-	uint64_t begin_ns = lock_now_ns();
-
 	if (is_stale)
 		collect();
-	compare_run(text, &armed, judge, (void *)text);
-	looked_ns = begin_ns;
+	if (armed.count) {
+		uint64_t begin_ns = lock_now_ns();
+
+		compare_run(text, &armed, judge, (void *)text);
+		looked_ns = begin_ns;
+	}
 	if (foreign_changed && registry_listener)
 		registry_listener->flush();
 	foreign_changed = 0;

@@ -91,16 +91,18 @@ static int idle_on_word(struct pollfd *fds, unsigned int count, int wait_ms)
 }
 
 /* On the descriptors, and see how often that was for nothing. */
-static int idle_on_all(struct pollfd *fds, unsigned int count, int wait_ms)
+static int idle_on_all(struct pollfd *fds, unsigned int count, int wait_ms, uint64_t begin_ns)
 {
-	uint64_t begin_ns = lock_now_ns(), before = sleeps(), end_ns, wakes;
+	uint64_t before = sleeps(), end_ns, wakes;
 	int ready;
 
 	served = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
 	ready = poll_open(fds, count, wait_ms);
-	end_ns = lock_now_ns();
 	wakes = sleeps() - before;
-	if (wakes >= WAKES_MIN && wakes * WAKE_NS > end_ns - begin_ns)
+	if (wakes < WAKES_MIN)
+		return ready;
+	end_ns = lock_now_ns();
+	if (wakes * WAKE_NS > end_ns - begin_ns)
 		disturbed_until_ns = end_ns + DISTURBED_NS;
 	return ready;
 }
@@ -115,7 +117,7 @@ int idle_poll(struct pollfd *fds, unsigned int count, int wait_ms)
 		wait_ms = TALK_SHORT_MS;
 	ready = (expects_signals || now_ns < disturbed_until_ns) && now_ns >= talk_until_ns
 			? idle_on_word(fds, count, wait_ms)
-			: idle_on_all(fds, count, wait_ms);
+			: idle_on_all(fds, count, wait_ms, now_ns);
 	if (ready)
 		talk_until_ns = lock_now_ns() + (expects_signals ? TALK_SHORT_NS : TALK_NS);
 	return ready;
