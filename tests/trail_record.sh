@@ -195,8 +195,8 @@ run 7 -e trail/soft,last=64K/ -o at_end -- ./trailed l 5
 trail at_end
 
 # The command line.
-bad 2 "is for a flight recorder: -e trail/last=64M/" --on crash -- ./trailed l
-bad 2 "is for a flight recorder: -e trail/last=64M/" -e trail/soft/ --on crash -- ./trailed l
+bad 2 "is for events in memory, --last 30s, or for a flight recorder of a trail, -e trail/last=64M/" --on crash -- ./trailed l
+bad 2 "is for events in memory, --last 30s, or for a flight recorder of a trail, -e trail/last=64M/" -e trail/soft/ --on crash -- ./trailed l
 bad 2 "there is no trigger crsh" -e trail/soft,last=64K/ --on crsh -- ./trailed l
 says "did you mean crash?"
 bad 2 "--on signal:NAME takes a signal, such as SEGV, RTMIN+1 or 11, not SEGW" -e trail/soft,last=64K/ --on signal:SEGW -- ./trailed l

@@ -160,7 +160,7 @@ bad 1 "soft takes no running program together with markers" "${soft[@]}" -e mark
 # What can't be, before anything runs.
 bad 1 "is there twice: name each module once" -e trail/soft,only=main,main/ -- ./both 1
 bad 1 "needs a value: only=NAME" -e trail/only=/ -- ./both 1
-bad 2 "there is no trigger marker:both:turn" -e trail/soft,last=1M/ --on marker:both:turn -- ./both 1
+bad 2 "--on marker:both:turn: the events before one of a spec are kept by --last" -e trail/soft,last=1M/ --on marker:both:turn -- ./both 1
 [ ! -s out ] || fail "it ran: $(cat out)"
 
 exit $failed
