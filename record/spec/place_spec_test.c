@@ -137,6 +137,24 @@ Test(place_spec, an_event_and_its_fields_have_given_names)
 	cr_expect_str_eq(request.predicates[0].name, "arg1");
 }
 
+Test(place_spec, option_with_a_slip_is_refused_and_named)
+{
+	static const char *const wrong[][2] = {
+		{ "func:f/hsit=arg1/", "did you mean hist=FIELD?" },
+		{ "usdt:a:b/histt=arg1/", "did you mean hist=FIELD?" },
+		{ "addr:x+1/sm=rdi/", "did you mean sum=FIELD+FIELD?" },
+		{ "func:f/nmae=arg1/", "did you mean name=SUBSYSTEM:EVENT?" },
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		cr_expect_eq(parse(wrong[i][0]), -WM_E_SPEC, "%s", wrong[i][0]);
+		cr_expect(strstr(wrong_words, wrong[i][1]), "%s: %s", wrong[i][0], wrong_words);
+	}
+	cr_assert_eq(parse("func:f/hits=arg1:u64,num=arg2,host=arg3,id=arg4,yb=arg5/"), 0, "%s",
+		     wrong_words);
+	cr_expect_eq(request.wish_count, 5);
+}
+
 Test(place_spec, slash_without_fields_is_refused)
 {
 	static const char *const texts[] = { "func:f@app/", "func:f/", "usdt:a:b/", "addr:x+16/",

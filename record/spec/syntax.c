@@ -276,6 +276,44 @@ static int is_field(const struct spec_syntax *syntax, const struct spec_word *wo
 		     : isalpha((unsigned char)*value) || *value == '_';
 }
 
+/*
+ * The option that FIELD=VALUE is one slip away from: a letter too few or too many, or two swapped.
+ * NULL: no option. With another letter it may well be a field (num, host), as is what has a type.
+ */
+static const struct spec_option *option_slipped(const struct spec_syntax *syntax,
+						const struct spec_word *word)
+{
+	const struct spec_kind *kind = syntax->kind;
+	char name[SHOWN_MAX + 1];
+
+	if (!kind->field || word->mark != '=' ||
+	    memchr(syntax->text + word->value.at, ':', word->value.bytes))
+		return NULL;
+	part_copy(syntax, word->name, name, sizeof(name));
+	for (unsigned int i = 0; i < kind->option_count; i++) {
+		const char *option = kind->options[i].name;
+		size_t same = 0;
+
+		if (!kind->options[i].value || strlen(option) < 3 ||
+		    similar_distance(name, option) != 1)
+			continue;
+		while (name[same] == option[same])
+			same++;
+		if (strlen(name) != strlen(option) || name[same + 1] == option[same])
+			return &kind->options[i];
+	}
+	return NULL;
+}
+
+static int option_wrong(const struct spec_syntax *syntax, const struct spec_word *word,
+			const struct spec_option *meant)
+{
+	return spec_wrong(syntax, word->all, -WM_E_SPEC,
+			  "is no option; did you mean %s=%s? A field of that name needs its type, "
+			  "as :u64",
+			  meant->name, meant->value);
+}
+
 static int options_read(const struct spec_syntax *syntax)
 {
 	const struct spec_kind *kind = syntax->kind;
@@ -286,6 +324,7 @@ static int options_read(const struct spec_syntax *syntax)
 	for (unsigned int i = 0; i < syntax->word_count && !err; i++) {
 		const struct spec_word *word = &syntax->words[i];
 		const struct spec_option *option = option_find(syntax, kind, word);
+		const struct spec_option *meant = option ? NULL : option_slipped(syntax, word);
 		const struct spec_kind *other = option ? NULL : option_elsewhere(syntax, word);
 
 		if (option) {
@@ -293,6 +332,8 @@ static int options_read(const struct spec_syntax *syntax)
 			last = option->divider == ',' ? option : last;
 		} else if (last && !word->mark) {
 			err = values_read(syntax, last, word->all, &counts[last - kind->options]);
+		} else if (meant) {
+			err = option_wrong(syntax, word, meant);
 		} else if (is_field(syntax, word, other)) {
 			err = kind->field(syntax, word);
 		} else {
