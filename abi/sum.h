@@ -33,6 +33,11 @@ enum sum_as {
 };
 
 #define SUM_COUNT "count" /* what a row's field is called */
+/* what is before the field's name, by enum sum_as, in the names of the others */
+#define SUM_PREFIXES                                                                               \
+	{                                                                                          \
+		"", "hist_", "sum_", "min_", "max_"                                                \
+	}
 
 /* Where an event has no field of these names: */
 #define SUM_CALLER "caller" /* where the function returns to */

@@ -226,6 +226,14 @@ static struct span argument_find(const char *fields_text, int number)
 	return argument;
 }
 
+const char *fieldname_argument(const char *fields_text, int argument, size_t *bytes)
+{
+	struct span span = argument_find(fields_text, argument);
+
+	*bytes = (size_t)(span.end - span.start);
+	return span.start;
+}
+
 /* The macro among those around a value: what is in its brackets after its first argument. */
 static bool macro_find(struct span argument, const char *macro, struct span *rest)
 {

@@ -13,6 +13,7 @@
 #ifndef BASE_FIELDNAME_H
 #define BASE_FIELDNAME_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define FIELDNAME_BYTES 64
@@ -23,6 +24,12 @@
  * Returns the number of arguments that the text has. Any thread; no allocation.
  */
 int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_BYTES]);
+
+/*
+ * An argument as written, counted from 0, without the WM_FIELD around it; not NUL-terminated.
+ * *bytes: 0 past the last.
+ */
+const char *fieldname_argument(const char *fields_text, int argument, size_t *bytes);
 
 /* Whether an argument, counted from 0, is written with WM_HEX. */
 int fieldname_is_hex(const char *fields_text, int argument);

@@ -39,6 +39,18 @@ same "with a condition" 'f.thread' size 'f.size >= 1990'
 recorded some plain 'func:place@filtered/count/' 'func:plac?@filtered/count/'
 same "one function, by two specs" '"all"' ''
 
+# ---- values have the names that they have in events ----
+
+recorded some plain 'func:place@filtered/count,by=colour+thread,if=thread==3/'
+reported some
+expect "enumerators" "$(of_sums 'sorted(columns("by", "count"))')" "[('BLUE, 3', 667), ('GREEN, 3', 1333)]"
+recorded some plain 'func:place@filtered/sum=size,by=arg4/'
+reported some
+expect "enumerators of an argument by its number" "$(of_sums 'sorted(columns("by"))')" "[('BLUE',), ('GREEN',)]"
+recorded some plain 'log:painted/count,by=colour/'
+reported some
+expect "labels of a marker" "$(of_sums 'sorted(columns("by", "count"))')" "[('BLUE', 4), ('GREEN', 6)]"
+
 # by=pid: parent and child; each is in one of them alone
 recorded some fork 'func:place@filtered/count,by=pid/'
 reported some

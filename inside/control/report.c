@@ -122,7 +122,7 @@ static void report_event(unsigned int lane, uint32_t id, const struct variant *v
 	memcpy(event.types, variant->types, sizeof event.types);
 	memcpy(text, variant->sites->text, bytes);
 	if (summed >= 0 && !sums_bind(variant, lane, fields, (unsigned int)summed, &sums))
-		bytes = sums_declare(&sums, fields, event.types, text);
+		bytes = sums_declare(&sums, fields, variant->sites->text, event.types, text);
 	/* the text of a detour's event has them */
 	else if (!variant->record)
 		bytes = cost_declare(variant->costs[lane], variant->callers[lane], event.types,

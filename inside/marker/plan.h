@@ -107,7 +107,7 @@ struct plan_sums {
 		uint8_t of; /* enum predicate_of, sum_of */
 		uint8_t as; /* enum sum_as */
 		uint8_t is_signed;
-		uint8_t reserved;
+		uint8_t number; /* of the field, + 1; 0: it is of the context */
 	} fields[SUM_FIELDS_MAX];
 };
 struct control_detour;

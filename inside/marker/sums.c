@@ -3,6 +3,7 @@
 
 #include "abi/detour.h"
 #include "abi/page.h"
+#include "base/fieldname.h"
 #include "base/integer_type.h"
 #include "base/predicate.h"
 #include "inside/marker/marker.h"
@@ -69,6 +70,7 @@ static int bind_one(const struct variant *variant, const struct sum_field *from,
 		field->of = context_find(from->name, &type);
 	if (!type)
 		return -WM_E_NO_PARAMETER;
+	field->number = field->of ? 0 : (uint8_t)(at + 1);
 	for (int i = 0; !field->of && i < at; i++)
 		field->offset = (uint16_t)(field->offset + field_bytes(variant->types[i]));
 	field->type = type;
@@ -119,17 +121,25 @@ int sums_bind(const struct variant *variant, unsigned int lane, const struct sum
 	return 0;
 }
 
-size_t sums_declare(const struct plan_sums *sums, const struct sum_field *fields, uint8_t types[16],
-		    char *text)
+/* A value as the marker has it, with its base and the names of its values (abi/site.h, FIELDS). */
+static char *value_declare(char *to, const char *name, const char *argument, size_t bytes)
 {
-	static const char *const prefixes[] = {
-		[SUM_BY] = "",	    [SUM_HIST] = "hist_", [SUM_SUM] = "sum_",
-		[SUM_MIN] = "min_", [SUM_MAX] = "max_",
-	};
-	char *to = strrchr(text, '\n') + 1;
-	unsigned int used = 0;
-	int is_marker = text[1] != 'd';
+	to = stpcpy(stpcpy(stpcpy(to, "WM_FIELD("), name), ", ");
+	memcpy(to, argument, bytes);
+	return stpcpy(to + bytes, ")");
+}
 
+size_t sums_declare(const struct plan_sums *sums, const struct sum_field *fields, const char *from,
+		    uint8_t types[16], char *text)
+{
+	static const char *const prefixes[SUM_AS_COUNT] = SUM_PREFIXES;
+	const char *from_fields = strrchr(from, '\n') + 1, *argument;
+	char *to = text + (from_fields - from);
+	unsigned int used = 0;
+	int is_marker = from[1] != 'd';
+	size_t bytes;
+
+	memcpy(text, from, (size_t)(from_fields - from));
 	/* a span's two ends have the same name */
 	text[0] = is_marker && text[0] == 'b' ? 'B' : is_marker && text[0] == 'e' ? 'E' : 's';
 	memset(types, 0, 16);
@@ -142,8 +152,12 @@ size_t sums_declare(const struct plan_sums *sums, const struct sum_field *fields
 		}
 		if (i == sums->count)
 			break;
-		to = stpcpy(stpcpy(stpcpy(to, used ? "," : ""), prefixes[fields[i].as]),
-			    fields[i].name);
+		to = stpcpy(to, used ? "," : "");
+		argument = fieldname_argument(from_fields, field->number - 1, &bytes);
+		if (field->as == SUM_BY && field->number && bytes && is_marker)
+			to = value_declare(to, fields[i].name, argument, bytes);
+		else
+			to = stpcpy(stpcpy(to, prefixes[fields[i].as]), fields[i].name);
 		types[used++] = field->as == SUM_BY ? field->type
 				: field->is_signed  ? WM_TYPE_I64
 						    : WM_TYPE_U64;

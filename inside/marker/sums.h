@@ -29,12 +29,13 @@ int sums_bind(const struct variant *variant, unsigned int lane, const struct sum
 	      unsigned int count, struct plan_sums *sums);
 
 /*
- * The types and the text of a row's class, from those of the event's site. `text` has room for
- * SUMS_TEXT_BYTES more; returns its new length with its NUL.
+ * The types and the text of a row's class, from the text of the event's site. `text` has room for
+ * SUMS_TEXT_BYTES more than that. Returns its length with its NUL.
  */
-#define SUMS_TEXT_BYTES (SUM_FIELDS_MAX * (PREDICATE_NAME_BYTES + 8) + sizeof(SUM_COUNT))
-size_t sums_declare(const struct plan_sums *sums, const struct sum_field *fields, uint8_t types[16],
-		    char *text);
+#define SUMS_TEXT_BYTES                                                                            \
+	(SUM_FIELDS_MAX * (PREDICATE_NAME_BYTES + sizeof("WM_FIELD(, ),")) + sizeof(SUM_COUNT))
+size_t sums_declare(const struct plan_sums *sums, const struct sum_field *fields, const char *from,
+		    uint8_t types[16], char *text);
 
 /*
  * Add a hit to its row. `callers`: found, where some are wanted; else NULL. 0; -1: it is lost, and

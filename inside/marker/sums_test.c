@@ -73,14 +73,33 @@ Test(sums, row_is_declared_with_count_behind_values)
 				      field("id", SUM_MAX) };
 	static const uint8_t wanted[16] = { WM_TYPE_STR, WM_TYPE_U32, WM_TYPE_I64,
 					    WM_TYPE_U64, WM_TYPE_I64, WM_TYPE_U64 };
-	char text[512] = "mj\ndb\nquery\nshop.c\n3\nid, sql, WM_FIELD(rows, q->n)";
+	static const char from[] = "mj\ndb\nquery\nshop.c\n3\nid, sql, WM_FIELD(rows, q->n)";
+	char text[512];
 	struct plan_sums sums;
 	uint8_t types[16];
 
 	cr_assert_eq(sums_bind(&variant, 0, fields, 5, &sums), 0);
-	cr_expect_eq(sums_declare(&sums, fields, types, text), strlen(text) + 1);
-	cr_expect_str_eq(text, "sj\ndb\nquery\nshop.c\n3\nsql,cpu,hist_rows,count,sum_rows,max_id");
+	cr_expect_eq(sums_declare(&sums, fields, from, types, text), strlen(text) + 1);
+	cr_expect_str_eq(text, "sj\ndb\nquery\nshop.c\n3\nWM_FIELD(sql, sql),cpu,hist_rows,count,"
+			       "sum_rows,max_id");
 	cr_expect_arr_eq(types, wanted, sizeof wanted);
+}
+
+/* So that readers print its values as they do those of an event. */
+Test(sums, value_of_marker_keeps_its_labels_and_base)
+{
+	struct sum_field by[] = { field("rows", SUM_BY), field("id", SUM_BY) };
+	char text[512];
+	struct plan_sums sums;
+	uint8_t types[16];
+
+	cr_assert_eq(sums_bind(&variant, 0, by, 2, &sums), 0);
+	sums_declare(&sums, by, "mj\ndb\nq\n\n3\nWM_HEX(id), sql, WM_FIELD(rows, WM_ENUM(n, A, B))",
+		     types, text);
+	cr_expect_str_eq(text, "sj\ndb\nq\n\n3\nWM_FIELD(rows, WM_ENUM(n, A, B)),"
+			       "WM_FIELD(id, WM_HEX(id)),count");
+	sums_declare(&sums, by, "md\ndb\nq\n\n3\nid, sql, rows", types, text);
+	cr_expect_str_eq(text, "sd\ndb\nq\n\n3\nrows,id,count", "a probe's have none");
 }
 
 Test(sums, buckets_are_a_quarter_wide_at_most)

@@ -11,9 +11,7 @@
 #include <string.h>
 #include <waymark/marker.h>
 
-static const char *const prefixes[] = {
-	[SUM_HIST] = "hist_", [SUM_SUM] = "sum_", [SUM_MIN] = "min_", [SUM_MAX] = "max_"
-};
+static const char *const prefixes[SUM_AS_COUNT] = SUM_PREFIXES;
 
 enum sum_as sums_field(const struct sums_class *of, unsigned int field, const char **name)
 {

@@ -2,11 +2,22 @@
 #include "record/marker/enumerated.h"
 
 #include "base/array.h"
+#include "base/text_buffer.h"
 #include "record/probe/probe_plan.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(CODE_FIELDS_MAX == CODE_RETURNS_MAX, "names[] serves both");
+
+static int put(struct enumerated_list *list, const struct enumerated *made)
+{
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return -ENOMEM;
+	list->all[list->count++] = *made;
+	return 0;
+}
 
 static int add(struct enumerated_list *list, const char *text, const struct code_field *fields,
 	       unsigned int count)
@@ -19,12 +30,56 @@ static int add(struct enumerated_list *list, const char *text, const struct code
 			made.names[i] = enumeration_pool_copy(&list->pool, fields[i].names);
 		found |= made.names[i] != NULL;
 	}
+	return found ? put(list, &made) : 0;
+}
+
+/* The text of the rows, as the agent makes it from that of the event. Returns 0 or -ENOMEM. */
+static int rows_text(const char *event, const struct code_sums *sums, char **made)
+{
+	static const char *const prefixes[SUM_AS_COUNT] = SUM_PREFIXES;
+	struct text text = { 0 };
+	int has_count = 0;
+
+	text_format(&text, "s%.*s", (int)(strrchr(event, '\n') - event), event + 1);
+	for (unsigned int i = 0; i < sums->count; i++) {
+		if (sums->fields[i].as > SUM_HIST && !has_count++)
+			text_format(&text, "%s" SUM_COUNT, i ? "," : "");
+		text_format(&text, "%s%s%s", i ? "," : "", prefixes[sums->fields[i].as],
+			    sums->fields[i].name);
+	}
+	if (!has_count)
+		text_format(&text, "%s" SUM_COUNT, sums->count ? "," : "");
+	text_add(&text, "", 1);
+	*made = text.at;
+	if (text.error)
+		text_release(&text);
+	return text.error;
+}
+
+/* The values of by= are a row's first fields. */
+static int add_rows(struct enumerated_list *list, const char *text, const struct code_place *place)
+{
+	unsigned int count = place->field_count + place->return_count;
+	struct enumerated made = { .text = NULL };
+	int found = 0, err;
+
+	for (unsigned int i = 0; i < place->sums->count; i++) {
+		unsigned int at = place->sum_fields[i];
+
+		if (place->sums->fields[i].as != SUM_BY || at >= count || !place->fields[at].names)
+			continue;
+		made.names[i] = enumeration_pool_copy(&list->pool, place->fields[at].names);
+		found |= made.names[i] != NULL;
+	}
 	if (!found)
 		return 0;
-	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
-		return -ENOMEM;
-	list->all[list->count++] = made;
-	return 0;
+	err = rows_text(text, place->sums, &made.made);
+	made.text = made.made;
+	if (!err)
+		err = put(list, &made);
+	if (err)
+		free(made.made);
+	return err;
 }
 
 int enumerated_add(struct enumerated_list *list, const struct code_place *place,
@@ -32,8 +87,11 @@ int enumerated_add(struct enumerated_list *list, const struct code_place *place,
 {
 	const char *text = (const char *)(detour + 1) + ((detour->code_bytes + 7u) & ~7u) +
 			   detour->fixup_count * sizeof(struct detour_fixup);
-	int err = add(list, text, place->fields, place->field_count);
+	int err;
 
+	if (place->sums)
+		return add_rows(list, place->is_once ? text + strlen(text) + 1 : text, place);
+	err = add(list, text, place->fields, place->field_count);
 	if (!err && place->is_once)
 		err = add(list, text + strlen(text) + 1, place->fields,
 			  place->field_count + place->return_count);
@@ -58,6 +116,8 @@ void enumerated_sort(struct enumerated_list *list)
 
 void enumerated_release(struct enumerated_list *list)
 {
+	for (size_t i = 0; i < list->count; i++)
+		free(list->all[i].made);
 	free(list->all);
 	enumeration_pool_release(&list->pool);
 	*list = (struct enumerated_list){ 0 };

@@ -14,7 +14,8 @@
 struct plan;
 
 struct enumerated {
-	const char *text;				  /* points into the detour's record */
+	const char *text; /* points into the detour's record, or is `made` */
+	char *made;	  /* of a row of sums (abi/sum.h); else NULL */
 	const struct enumeration *names[CODE_FIELDS_MAX]; /* by field; may be NULL */
 };
 

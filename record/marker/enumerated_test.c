@@ -133,3 +133,30 @@ Test(enumerated, find_places_that_disagree_returns_no_name)
 		free(all[i]);
 	enumeration_pool_release(&pool);
 }
+
+Test(enumerated, find_row_of_sums_returns_names_of_its_values)
+{
+	struct plan plan = { .name = m };
+	struct control_detour *detour = record(TEXT("m", "f"), "");
+	struct code_sums sums = { .count = 3,
+				  .is_wanted = 1,
+				  .fields = { { .name = "tid", .as = SUM_BY },
+					      { .name = "arg2", .as = SUM_BY },
+					      { .name = "b", .as = SUM_SUM } } };
+	struct code_place place = { .field_count = 2,
+				    .sums = &sums,
+				    .sum_fields = { UINT8_MAX, 1, 1 } };
+
+	place.fields[1].names = make(1, "A");
+	cr_assert_eq(enumerated_add(&plan.enumerated, &place, detour), 0);
+	sums.count = 2;
+	cr_assert_eq(enumerated_add(&plan.enumerated, &place, detour), 0);
+	enumerated_sort(&plan.enumerated);
+	expect(&plan, "sd\nm\nf\nm.c\n7\ntid,arg2,count,sum_b", 1, "A");
+	expect(&plan, "sd\nm\nf\nm.c\n7\ntid,arg2,count", 1, "A");
+	expect(&plan, "sd\nm\nf\nm.c\n7\narg2,count", 0, NULL);
+	expect(&plan, TEXT("m", "f"), 0, NULL);
+	enumerated_release(&plan.enumerated);
+	free(detour);
+	enumeration_pool_release(&pool);
+}

@@ -69,6 +69,7 @@ static void *work(void *data)
 static void levels(int number)
 {
 	static unsigned long power;
+	enum colour colour = number % 3 ? GREEN : BLUE;
 	int said = 1;
 
 	WAYMARK_LEVEL(err, log, failed, number);
@@ -83,6 +84,7 @@ static void levels(int number)
 	}
 	WAYMARK(log, own, WM_FIELD(level, number));
 	WAYMARK(log, count, WM_FIELD(count, power), number);
+	WAYMARK(log, painted, WM_ENUM(colour, RED, GREEN = 7, BLUE = -3));
 	power = power ? power * 10 : 1;
 }
 
