@@ -127,6 +127,7 @@ struct wm_store {
 	int32_t unreached_error;
 	/* hits left out: a string that their predicates ask for can't be read (abi/predicate.h) */
 	uint64_t unreadable;
+	uint64_t rejected; /* hits whose predicates do not hold, of threads that have no slot */
 
 	/* Written outside. */
 	uint64_t drained_ns
@@ -147,7 +148,8 @@ struct wm_slot {
 	uint64_t written;   /* events in its pages that are FULL or were, ever */
 	uint32_t pid;	    /* a child of fork; 0: the process whose store it is */
 	uint32_t reserved0;
-	uint64_t reserved[7];
+	uint64_t rejected; /* hits whose predicates do not hold, ever; its thread alone adds */
+	uint64_t reserved[6];
 };
 
 struct wm_page {

@@ -13,12 +13,19 @@ same()
 	cmp -s wanted got || fail "$1: $(wc -l <got) events, expected $(wc -l <wanted): $(diff wanted got | head -n 5)"
 }
 
+# accounted WHAT NAME: the last recording's events and the hits that it rejected are all hits of that event
+accounted()
+{
+	expect "$1: recorded and rejected" "$(($(json recorded) + $(found rejected)))" "$(grep -c "\"$2" full.events)"
+}
+
 # ---- markers: each way a process continues or ends, with eight threads ----
 
 for way in plain fork late kill; do
 	recorded full "$way" 'shop:*'
 	recorded some "$way" 'shop:order/if=rows==0/'
 	same "order, $way" 'name == "shop:order" and f.rows == 0'
+	accounted "order, $way" shop:order
 	recorded some "$way" 'shop:query/if=sql~"UPDATE*",if=thread>=2,if=thread<6/'
 	same "query, $way" 'name == "shop:query" and str(f.sql).startswith("UPDATE") and 2 <= f.thread < 6'
 done
@@ -47,6 +54,7 @@ for way in plain fork kill; do
 	recorded full "$way" 'func:place@filtered/thread,size,name:str,colour/'
 	recorded some "$way" 'func:place@filtered/thread,size,name:str,colour,if=size>=1990,if=colour==BLUE/'
 	same "place, $way" 'f.size >= 1990 and f.colour == -3'
+	accounted "place, $way" filtered:place
 done
 recorded full plain 'func:place@filtered/thread,size,name:str,colour/'
 recorded some plain 'func:place@filtered/args,if=arg2>1990,if=name~"n[3-5]"/'
@@ -64,7 +72,10 @@ for way in plain fork kill; do
 	recorded some "$way" 'func:place@filtered/thread,size,name:str,colour,if=ret<0,if=thread!=5/'
 	sed -i 's/,"duration":[0-9]*//; s/,"ret":-[0-9]*//' some.events
 	same "ret, $way" 'f.size % 11 == 0 and f.size and f.thread != 5'
+	accounted "ret, $way" filtered:place
 done
+run 0 -o nothing -e 'func:place@filtered/if=size>1M/' -- ./filtered
+grep -q '16,000 hits did not meet their conditions' words || fail "rejected hits are not reported: $(cat words)"
 recorded some plain 'func:wait_for@filtered/if=duration>1ms/'
 expect "slow calls" "$(grep -c '"is_slow":1' some.events)" 4
 expect "calls in all" "$(grep -c wait_for some.events)" 4

@@ -507,6 +507,21 @@ void hit_discard(const struct marker *marker, uintptr_t sp)
 	writer_stranger_leave(stranger, sp);
 }
 
+/*
+ * One that the session's predicates reject: in the lane's slot, which other threads' hits and those
+ * of this thread's signal handlers do not touch.
+ */
+static inline void lane_rejected(struct writer *writer, struct lane *lane, unsigned int session,
+				 int depth)
+{
+	uint64_t *count = lane ? lane->rejected : NULL;
+
+	if (likely(count))
+		++*count;
+	else
+		lane_reject(writer, lane, session, depth);
+}
+
 /* A handler in between can cost the count one; a marker's hits are for people to look at. */
 static inline void count_hit(struct writer *writer, const struct plan *plan)
 {
@@ -584,9 +599,12 @@ record_all(struct writer *writer, int depth, const struct plan *plan, const uint
 		uint32_t lane = 1u << consumer->lane;
 
 		if (consumer->test_count && wanted & lane &&
-		    !predicates_hold(writer, plan, consumer, (const unsigned char *)payload))
+		    !predicates_hold(writer, plan, consumer, (const unsigned char *)payload)) {
 			*rejected |= lane;
-		else if (plan->keeps)
+			lane_rejected(writer,
+				      depth < 0 ? NULL : writer_lane(writer, consumer->lane, depth),
+				      consumer->lane, depth);
+		} else if (plan->keeps)
 			continue;
 		else if ((wanted | lost) & lane && record(writer, depth, plan, consumer, payload,
 							  sp, (lost & lane) != 0, callers))
@@ -759,6 +777,27 @@ static inline int hit_is_stub(uintptr_t address)
 }
 
 /*
+ * Whether the one test of a plan, on a range of a field, rejects the hit, which then is done. Few
+ * registers, and no calls: the thread's first one is left to hit_early().
+ */
+static int KEEPS_REGISTERS __attribute__((noinline))
+hit_is_outside(struct writer *writer, const struct marker *marker, const struct plan *plan,
+	       const unsigned char *payload, enum hit_part part)
+{
+	const struct lane *lane = (struct lane *)((char *)writer + plan->lane_offset);
+	const struct plan_test *test = plan->tests;
+
+	if (plan_range_holds(&test->range, load64(payload + test->offset)) || !lane->rejected)
+		return 0;
+	++*lane->rejected;
+	if (part == HIT_WHOLE)
+		count_hit(writer, plan);
+	else
+		note_begin(writer, marker, plan->begun & ~(uint32_t)UINT8_MAX);
+	return 1;
+}
+
+/*
  * A plan that is plain but for predicates or sums: whether the hit is rejected, or added up. Where
  * the caller is on top of the stack, that is no stub of a return (inside/detour/return.h).
  */
@@ -780,6 +819,9 @@ hit_early(struct writer *writer, const struct marker *marker, const struct plan 
 		return 0;
 	if (holds)
 		sums_add(writer, 0, plan, only, payload, sp, NULL);
+	else
+		lane_rejected(writer, (struct lane *)((char *)writer + plan->lane_offset),
+			      only->lane, 0);
 	if (part == HIT_WHOLE)
 		count_hit(writer, plan);
 	else if (part == HIT_ENTRY)
@@ -826,7 +868,9 @@ hit_plain(struct writer *writer, const struct marker *marker, const unsigned cha
 	offset = (uint32_t)lane->word;
 	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
 	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes)) {
-		if (plan->ends_early)
+		if (plan->ends_early == PLAN_EARLY_RANGE && part != HIT_END)
+			done = hit_is_outside(writer, marker, plan, payload, part);
+		if (plan->ends_early && !done)
 			done = hit_early(writer, marker, plan, payload, sp, part);
 		goto leave;
 	}

@@ -82,7 +82,10 @@ void plan_finish(struct plan *plan)
 		plan->text_bytes = FIELD_BYTES_MAX;
 	/* with care, a string is read by a system call: once is enough */
 	is_plain = is_plain && !(plan->is_careful && plan->has_refs);
-	plan->ends_early = is_plain && (plan->tests || plan->sums);
+	plan->ends_early = is_plain && (plan->tests || plan->sums) ? PLAN_EARLY : PLAN_EARLY_NOT;
+	if (plan->ends_early && only->test_count == 1 && plan->tests->is_range &&
+	    plan->tests->of == PREDICATE_OF_FIELD)
+		plan->ends_early = PLAN_EARLY_RANGE;
 	is_plain = is_plain && !plan->tests && !plan->sums && !plan->keeps;
 	plan->lead_bytes = plan->steps[0].bytes;
 	plan->tail_bytes = plan->steps[1].bytes;

@@ -63,6 +63,9 @@ static inline unsigned int field_bytes(uint8_t type)
  */
 enum plan_costs { PLAN_COSTS_NONE, PLAN_COSTS_FIRST, PLAN_COSTS_LAST };
 
+/* PLAN_EARLY_RANGE: it has one test, on a range of a field. */
+enum plan_early { PLAN_EARLY_NOT, PLAN_EARLY, PLAN_EARLY_RANGE };
+
 struct plan_probe {
 	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
 	void (*fn)(void);
@@ -88,8 +91,26 @@ struct plan_test {
 	uint8_t is_text;
 	uint8_t of;	 /* enum predicate_of */
 	uint8_t is_last; /* of its row */
-	char glob[PREDICATE_TEXT_BYTES];
+	uint8_t is_range;
+	union {
+		char glob[PREDICATE_TEXT_BYTES]; /* is_text */
+		/*
+		 * is_range: the condition on an integer without a branch. The value is moved to the
+		 * highest bits; `flip` brings negative ones below the others.
+		 */
+		struct plan_range {
+			uint64_t flip, low, width;
+			uint8_t shift;
+			uint8_t is_outside; /* it holds for all others */
+		} range;
+	};
 };
+
+static inline int plan_range_holds(const struct plan_range *range, uint64_t value)
+{
+	value = (value << range->shift ^ range->flip) - range->low;
+	return (value <= range->width) != range->is_outside;
+}
 
 /* The sums of one session (abi/sum.h), bound to the payload. */
 enum sum_of { SUM_OF_CALLER = PREDICATE_OF_COUNT, SUM_OF_CALLCHAIN }; /* beside predicate_of */
@@ -139,7 +160,7 @@ struct plan {
 	uint8_t is_careful; /* strings may lead anywhere: they are read by the kernel */
 	uint8_t costs;	    /* PLAN_COSTS_*: some consumer wants counts */
 	/* plain but for predicates or sums: a hit that is rejected or added up ends there */
-	uint8_t ends_early;
+	uint8_t ends_early;  /* enum plan_early */
 	uint8_t keeps;	     /* the entry of a call with DETOUR_ONCE: nothing is written */
 	uint16_t text_bytes; /* of a string, as much as an event has; 0: FIELD_BYTES_MAX */
 	const struct plan_test *tests;	     /* of all consumers; NULL: none has any */

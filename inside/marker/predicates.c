@@ -125,6 +125,36 @@ int predicates_want(const struct variant *variant, unsigned int lane)
 
 /* ---- binding ---- */
 
+/* A condition on an integer as a range of its values. 1; 0: it is of another kind. */
+static int range_make(const struct watch_condition *condition, unsigned int bytes,
+		      struct plan_range *range)
+{
+	uint8_t shift = (uint8_t)(64 - 8 * bytes);
+	uint64_t flip = condition->as == WATCH_AS_SIGNED ? UINT64_C(1) << 63 : 0;
+	uint64_t at = condition->operand << shift ^ flip;
+
+	if ((condition->as != WATCH_AS_SIGNED && condition->as != WATCH_AS_UNSIGNED) ||
+	    condition->by == WATCH_BY_BITS)
+		return 0;
+	*range = (struct plan_range){ .flip = flip, .shift = shift };
+	switch (condition->by) {
+	case WATCH_BY_LESS: /* the range is `>=` */
+	case WATCH_BY_GREATER_EQUAL:
+		range->low = at;
+		range->width = UINT64_MAX - at;
+		break;
+	case WATCH_BY_GREATER: /* `<=` */
+	case WATCH_BY_LESS_EQUAL:
+		range->width = at;
+		break;
+	default:
+		range->low = at;
+	}
+	range->is_outside = condition->by == WATCH_BY_LESS || condition->by == WATCH_BY_GREATER ||
+			    condition->by == WATCH_BY_UNEQUAL;
+	return 1;
+}
+
 static int bind_one(const struct variant *variant, const struct predicate *predicate,
 		    struct plan_test *test)
 {
@@ -145,7 +175,10 @@ static int bind_one(const struct variant *variant, const struct predicate *predi
 		test->offset = (uint16_t)(test->offset + field_bytes(variant->types[i]));
 	test->bytes = (uint8_t)field_bytes(type);
 	test->is_text = type == WM_TYPE_STR;
-	memcpy(test->glob, predicate->text, sizeof test->glob);
+	if (test->is_text)
+		memcpy(test->glob, predicate->text, sizeof test->glob);
+	else
+		test->is_range = (uint8_t)range_make(&test->condition, test->bytes, &test->range);
 	return 0;
 }
 

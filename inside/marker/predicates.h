@@ -53,6 +53,6 @@ int predicates_sums(const struct variant *variant, unsigned int lane,
 struct writer;
 int predicates_hold(const struct writer *writer, const struct plan *plan,
 		    const struct plan_consumer *consumer, const unsigned char *payload)
-	__attribute__((no_caller_saved_registers, noinline, cold));
+	__attribute__((no_caller_saved_registers, noinline));
 
 #endif

@@ -79,6 +79,8 @@ static int test_holds(const struct writer *writer, const struct plan_test *test,
 	}
 	if (test->is_text)
 		return text_holds(test, (uintptr_t)value, is_careful);
+	if (test->is_range)
+		return plan_range_holds(&test->range, value);
 	if (test->bytes < 8)
 		value &= (UINT64_C(1) << 8 * test->bytes) - 1;
 	return condition_holds(&test->condition, 0, value, test->bytes, 0);

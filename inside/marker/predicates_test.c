@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Predicates inside: which a session wants at a marker, and which hits pass. */
+#include "base/condition.h"
 #include "inside/marker/careful.h"
 #include "inside/marker/marker.h"
 #include "inside/marker/predicates.h"
@@ -108,6 +109,64 @@ static int holds(const struct predicate *predicates, unsigned int count, int is_
 	consumer.test_count = (uint8_t)bound;
 	memcpy(bytes, payload, sizeof *payload);
 	return predicates_hold(&writer, &plan, &consumer, bytes);
+}
+
+static int holds_one(const struct plan_test *test, uint64_t value)
+{
+	struct plan plan = { .tests = test };
+	struct plan_consumer consumer = { .test_count = 1 };
+	static struct writer writer;
+
+	return predicates_hold(&writer, &plan, &consumer, (const unsigned char *)&value);
+}
+
+/* A number of a type that a hit takes by its range: the same as its condition says. */
+static void expect_as_condition(const struct variant *of, uint64_t operand, int is_hex,
+				uint64_t value)
+{
+	static const uint8_t all[] = { WATCH_BY_EQUAL,	 WATCH_BY_UNEQUAL,
+				       WATCH_BY_LESS,	 WATCH_BY_LESS_EQUAL,
+				       WATCH_BY_GREATER, WATCH_BY_GREATER_EQUAL,
+				       WATCH_BY_BITS };
+	unsigned int bytes = field_bytes(of->types[0]);
+	uint64_t kept = bytes < 8 ? value & ((UINT64_C(1) << 8 * bytes) - 1) : value;
+
+	for (unsigned int i = 0; i < sizeof all; i++) {
+		struct predicate predicate = number("a", all[i], operand);
+
+		predicate.forms |= is_hex ? PREDICATE_HEX : 0;
+		predicates_clear(0);
+		predicates_add(0, "f:n", &predicate, 1, NULL, -1);
+		cr_assert_eq(predicates_bind(of, 0, tests), 1);
+		cr_assert_eq(tests[0].is_range, all[i] != WATCH_BY_BITS);
+		cr_assert_eq(holds_one(tests, value),
+			     condition_holds(&tests[0].condition, 0, kept, bytes, 0),
+			     "type %d by %d operand %lx value %lx", of->types[0], all[i], operand,
+			     value);
+	}
+}
+
+Test(predicates, integer_in_a_range_is_what_its_condition_says)
+{
+	static const uint64_t edges[] = {
+		0, 1, INT64_MAX, UINT64_MAX, UINT64_C(1) << 63, UINT64_MAX - 1
+	};
+	struct variant of = { .name = "f:n", .fields = "a", .types = { WM_TYPE_U8 } };
+
+	for (unsigned int operand = 0; operand < 256; operand += 5)
+		for (unsigned int value = 0; value < 256; value++) {
+			of.types[0] = WM_TYPE_U8;
+			expect_as_condition(&of, operand, 0, value | 0xa5a5a500);
+			of.types[0] = WM_TYPE_I8;
+			expect_as_condition(&of, operand, 1, value | 0x5a5a5a00);
+		}
+	for (unsigned int i = 0; i < sizeof edges / sizeof *edges; i++)
+		for (unsigned int k = 0; k < sizeof edges / sizeof *edges; k++) {
+			of.types[0] = WM_TYPE_U64;
+			expect_as_condition(&of, edges[i], 0, edges[k]);
+			of.types[0] = WM_TYPE_I64;
+			expect_as_condition(&of, edges[i], 1, edges[k]);
+		}
 }
 
 static void store_make(void)

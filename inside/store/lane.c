@@ -64,6 +64,7 @@ static int64_t slot_take(struct store *store, uint32_t tid, uint32_t depth, cons
 		slot->pid = store->child_pid;
 		slot->pages = 0;
 		slot->discarded = 0;
+		slot->rejected = 0;
 		slot->written = 0;
 		slot->next_seq = 0;
 		slot->instance = __atomic_fetch_add(&store->head->next_instance, 1,
@@ -87,6 +88,7 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 	if (number < 0)
 		return -1;
 	lane->slot = (uint32_t)number + 1;
+	lane->rejected = &store->slots[number].rejected;
 	lane->end_ticks = 0;
 	return 0;
 }
@@ -452,6 +454,19 @@ void lane_discard(struct writer *writer, struct lane *lane, unsigned int session
 		__atomic_fetch_add(&head->discarded, 1, __ATOMIC_RELAXED);
 }
 
+void lane_reject(struct writer *writer, struct lane *lane, unsigned int session, int depth)
+{
+	struct store *store = &stores[session];
+	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
+
+	if (!head || arena_lacks(store))
+		return;
+	if (lane && !lane->slot && !slot_claim(store, lane, writer, depth))
+		++*lane->rejected;
+	else
+		__atomic_fetch_add(&head->rejected, 1, __ATOMIC_RELAXED);
+}
+
 void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session, int depth)
 {
 	struct wm_store *head = __atomic_load_n(&stores[session].head, __ATOMIC_ACQUIRE);
@@ -480,4 +495,5 @@ void lane_end(struct lane *lane, unsigned int session)
 	lane->limit = 0;
 	lane->word = 0;
 	lane->slot = 0;
+	lane->rejected = NULL;
 }

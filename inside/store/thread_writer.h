@@ -56,7 +56,8 @@ struct lane {		      /* one cache line */
 	uint32_t slot;	/* number + 1; 0: none */
 	uint32_t use;	/* of its pages: PAGE_ROWS, or 0 */
 	uint64_t end_ticks; /* of the page before */
-	uint64_t reserved[2];
+	uint64_t *rejected; /* in its slot; NULL: it has no slot */
+	uint64_t reserved;
 };
 
 struct lanes {
@@ -262,6 +263,13 @@ void lane_discard(struct writer *writer, struct lane *lane, unsigned int session
 
 /* The same for one that found no page. */
 void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session, int depth);
+
+/*
+ * Count one whose predicates do not hold, where the lane has no slot to count in yet. `lane` may be
+ * NULL.
+ */
+void lane_reject(struct writer *writer, struct lane *lane, unsigned int session, int depth)
+	__attribute__((no_caller_saved_registers, noinline, cold));
 
 /* Close a lane's page. */
 void lane_close(struct lane *lane, unsigned int session);

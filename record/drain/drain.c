@@ -794,6 +794,8 @@ static void stream_end(struct drain *drain, uint32_t slot)
 	uint32_t ended = SLOT_ENDED;
 
 	drain->counts.discarded += stream_losses(stream);
+	drain->counts.rejected += __atomic_load_n(&drain->map.slots[slot].rejected,
+						  __ATOMIC_RELAXED);
 	*stream = (struct stream){ 0 };
 	/* ENDED -> FREE; release: this thread's reads of the slot come before it */
 	__atomic_compare_exchange_n(&drain->map.slots[slot].state, &ended, SLOT_FREE, 0,
@@ -1052,9 +1054,26 @@ static uint64_t discarded_since(const struct drain *drain)
 	return since;
 }
 
+/* Hits that predicates rejected, of the streams that have not ended. */
+static uint64_t rejected_live(const struct drain *drain)
+{
+	uint64_t count = __atomic_load_n(&drain->map.store->rejected, __ATOMIC_RELAXED);
+	uint32_t used = slots_used(drain);
+
+	for (uint32_t i = 0; i < used; i++) {
+		const struct wm_slot *slot = &drain->map.slots[i];
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+
+		if (state == SLOT_LIVE || state == SLOT_ENDED)
+			count += __atomic_load_n(&slot->rejected, __ATOMIC_RELAXED);
+	}
+	return count;
+}
+
 void drain_count(const struct drain *drain, struct drain_counts *counts)
 {
 	*counts = drain->counts;
+	counts->rejected += rejected_live(drain);
 	counts->discarded += drain->live_discarded + discarded_since(drain);
 	counts->crowded_out = __atomic_load_n(&drain->map.store->crowded_out, __ATOMIC_RELAXED);
 	counts->unreadable = __atomic_load_n(&drain->map.store->unreadable, __ATOMIC_RELAXED);
@@ -1070,6 +1089,7 @@ void drain_count_add(const struct drain *drain, struct drain_counts *to)
 	to->bytes += counts.bytes;
 	to->damaged += counts.damaged;
 	to->crowded_out += counts.crowded_out;
+	to->rejected += counts.rejected;
 	to->unreadable += counts.unreadable;
 	to->children += counts.children;
 }

@@ -58,7 +58,8 @@ struct drain_counts {
 	uint64_t damaged; /* pages with invalid content */
 	/* of the discarded, those that a larger buffer would or might have held */
 	uint64_t crowded_out;
-	uint64_t unreadable; /* hits left out: a text of a predicate can't be read */
+	uint64_t rejected;   /* hits whose predicates do not hold */
+	uint64_t unreadable; /* of these, those where a text of a predicate can't be read */
 	uint32_t children;   /* forked children that may have written to this store */
 };
 

@@ -159,6 +159,28 @@ Test(drain, open_page_is_written_in_parts)
 	release();
 }
 
+Test(drain, rejected_hits_are_counted_of_threads_that_end_too)
+{
+	struct drain_counts counts;
+
+	make(4, 64, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	sample_store_slot(&store, 1, 101, 0);
+	store.slots[0].rejected = 5;
+	store.slots[1].rejected = 7;
+	store.head->rejected = 1;
+	drain_count(drain, &counts);
+	cr_expect_eq(counts.rejected, 13);
+	store.slots[0].state = SLOT_ENDED;
+	cr_assert_eq(pass(DRAIN_READY), 0);
+	cr_expect_eq(store.slots[0].state, SLOT_FREE);
+	store.slots[0].rejected = 0; /* as its next thread has it */
+	drain_count(drain, &counts);
+	cr_expect_eq(counts.rejected, 13);
+	cr_expect_eq(seen.count, 0, "no packet for a stream without events");
+	release();
+}
+
 Test(drain, refused_part_is_retried)
 {
 	struct drain_counts counts;

@@ -158,11 +158,13 @@ static void unrecorded_findings(const struct unrecorded_list *unrecorded, struct
 	finding->count = unrecorded->unnamed;
 }
 
-static void unreadable_findings(const struct wm_session *session, struct findings *list)
+static void condition_findings(const struct wm_session *session, struct findings *list)
 {
 	struct drain_counts counts;
 
 	session_count(session, &counts);
+	finding_counted(list, "rejected", counts.rejected, "hit", "did not meet their conditions")
+		->severity = FINDING_NOTE;
 	finding_counted(list, "unreadable", counts.unreadable, "hit",
 			"left out: a text that their condition compares can't be read");
 }
@@ -173,7 +175,7 @@ void session_findings(struct wm_session *session, int is_over, struct findings *
 		source->findings(session, is_over, list);
 	if (is_over) {
 		unrecorded_findings(session->unrecorded, list);
-		unreadable_findings(session, list);
+		condition_findings(session, list);
 		return;
 	}
 	ledger_findings(session, list);
