@@ -75,7 +75,7 @@ for way in plain fork kill; do
 	accounted "ret, $way" filtered:place
 done
 run 0 -o nothing -e 'func:place@filtered/if=size>1M/' -- ./filtered
-grep -q '16,000 hits did not meet their conditions' words || fail "rejected hits are not reported: $(cat words)"
+grep -q '16,000 hits did not meet the conditions' words || fail "rejected hits are not reported: $(cat words)"
 recorded some plain 'func:wait_for@filtered/if=duration>1ms/'
 expect "slow calls" "$(grep -c '"is_slow":1' some.events)" 4
 expect "calls in all" "$(grep -c wait_for some.events)" 4
