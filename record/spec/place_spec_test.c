@@ -143,7 +143,7 @@ Test(place_spec, option_with_a_slip_is_refused_and_named)
 		{ "func:f/hsit=arg1/", "did you mean hist=FIELD?" },
 		{ "usdt:a:b/histt=arg1/", "did you mean hist=FIELD?" },
 		{ "addr:x+1/sm=rdi/", "did you mean sum=FIELD+FIELD?" },
-		{ "func:f/nmae=arg1/", "did you mean name=SUBSYSTEM:EVENT?" },
+		{ "func:f/namee=arg1/", "did you mean name=SUBSYSTEM:EVENT?" },
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
