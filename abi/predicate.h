@@ -22,13 +22,15 @@
 /*
  * Where an event has no field of that name: what every event has besides, X(name, type). The thread
  * as the target's PID namespace numbers it, its name as it was last looked at, the CPU that it is
- * on, its process as that namespace numbers it.
+ * on, its process as that namespace numbers it; at a function's entry, in whose code it returns: a
+ * module's, whose name is compared.
  */
 #define PREDICATE_CONTEXTS(X)                                                                      \
 	X(tid, WM_TYPE_I32)                                                                        \
 	X(comm, WM_TYPE_STR)                                                                       \
 	X(cpu, WM_TYPE_U32)                                                                        \
-	X(pid, WM_TYPE_I32)
+	X(pid, WM_TYPE_I32)                                                                        \
+	X(caller, WM_TYPE_STR)
 
 #define PREDICATE_CONTEXT(name, type) PREDICATE_OF_##name,
 enum predicate_of { PREDICATE_OF_FIELD, PREDICATE_CONTEXTS(PREDICATE_CONTEXT) PREDICATE_OF_COUNT };

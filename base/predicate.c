@@ -110,6 +110,17 @@ enum predicate_of predicate_context(const char *name, uint8_t *type)
 	return PREDICATE_OF_FIELD;
 }
 
+const char *predicate_lack(const char *name)
+{
+	if (!strcmp(name, "caller"))
+		return ": a condition on it is of functions' entries alone; by=caller and bt=1 have it";
+	if (!strcmp(name, "time"))
+		return ": no condition is on it; waymark dump takes --from and --to";
+	if (!strcmp(name, "errno"))
+		return ": only returns of libc's functions have it";
+	return "";
+}
+
 int predicate_field(const char *name, unsigned int number, const char *fields, unsigned int count)
 {
 	char names[WM_FIELDS_MAX][FIELDNAME_BYTES];

@@ -84,6 +84,54 @@ for line in open("some.events"):
 	fields = json.loads(line)["fields"]
 	assert 2e6 <= fields["duration"] < 2e9 and fields["ret"] == 1, fields' || fail "duration: $(head -n 2 some.events)"
 
+# ---- the caller: a module that calls, by the return address ----
+
+recorded full late 'func:place@filtered/thread,size,name:str,colour/'
+recorded some late 'func:place@filtered/thread,size,name:str,colour,if=caller=="late"/'
+same "a caller that is loaded late" 'f.size < 0'
+accounted "a caller that is loaded late" filtered:place
+recorded some late 'func:place@filtered/thread,size,name:str,colour,if=caller!="late.so",if=size<9/'
+same "not that caller" '0 <= f.size < 9'
+recorded some late 'func:place@filtered/thread,size,name:str,colour,if=caller~"*/lat?.so",if=ret==3/'
+sed -i 's/,"duration":[0-9]*//; s/,"ret":3//' some.events
+same "a caller by its path, and the result" 'f.size < 0 and f.size % 11 and f.thread == 3'
+recorded some late 'func:place@filtered/sum=size,by=caller,if=caller~"late*"/'
+expect "by=caller of a caller" "$("$waymark" report --sums some | grep -c 'late_call')" 1
+for way in fork kill; do
+	recorded full "$way" 'func:place@filtered/thread,size,name:str,colour/'
+	recorded some "$way" 'func:place@filtered/thread,size,name:str,colour,if=caller=="filtered",if=size>=1990/'
+	same "the program calls, $way" 'f.size >= 1990'
+done
+# a function that ends in a jump to another one: the stub of its return is in the place of the address
+cat >jumping.c <<-'END'
+	#define PROBED __attribute__((noinline, noclone, patchable_function_entry(5)))
+	PROBED int last(int n) { __asm__ volatile("" : "+r"(n)); return n; }
+	PROBED int first(int n) { __asm__ volatile("" : "+r"(n)); return last(n + 1); }
+	int main(void)
+	{
+		int sum = 0;
+		for (int i = 0; i < 10; i++)
+			sum += first(i);
+		return sum == 0;
+	}
+END
+cc -O2 -g jumping.c -o jumping || exit 1
+run 0 --json -o jumps -e 'func:first@jumping/ret/' -e 'func:last@jumping/if=caller=="jumping"/' -- ./jumping
+expect "callers behind a stub" "$(json recorded)" $((10 * 3))
+
+# ---- USDT probes: arguments, texts ----
+
+if "$waymark" list --usdt ./filtered | grep -q filtered:pass; then
+	for way in plain fork kill; do
+		recorded full "$way" 'usdt:filtered:pass/arg1,arg2,arg3:str/'
+		recorded some "$way" 'usdt:filtered:pass/arg1,arg2,arg3:str,if=arg3~"UPDATE*",if=arg2>=1990/'
+		same "USDT, $way" 'f.arg2 >= 1990 and str(f.arg3).startswith("UPDATE")'
+		accounted "USDT, $way" filtered:pass
+	done
+else
+	echo "left out, USDT: no sys/sdt.h"
+fi
+
 # errno is a result of libc's functions: 0 where they succeed
 cat >failing.c <<-'FAILING'
 	#include <fcntl.h>
@@ -171,6 +219,11 @@ refused()
 }
 
 refused 'shop:order/if=rowz==0/' 'no field rowz; did you mean rows?'
+refused 'shop:order/if=caller~"a*"/' "functions' entries alone; by=caller and bt=1 have it"
+refused 'func:place@filtered/if=time>5/' 'waymark dump takes --from and --to'
+refused 'func:place@filtered/if=errno==5/' "only returns of libc's functions have it"
+refused 'func:place@filtered/if=caller==late/' 'caller is text: write "late" in quotes'
+refused 'func:place@filtered/if=caller>5/' "caller can't be compared so"
 refused 'shop:order/if=rows==256/' "can't be compared so"
 refused 'shop:order/if=rows~"a*"/' "can't be compared so"
 refused 'shop:query/if=sql==3/' "can't be compared so"

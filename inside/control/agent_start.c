@@ -9,6 +9,7 @@
 #include "inside/control/wait.h"
 #include "inside/detour/detour.h"
 #include "inside/detour/hook.h"
+#include "inside/marker/caller_modules.h"
 #include "inside/marker/linkmap.h"
 #include "inside/marker/marker.h"
 #include "inside/patch/batch.h"
@@ -81,6 +82,7 @@ static int start(void)
 	text_release(&text);
 	if (error)
 		return error;
+	caller_modules_init();
 	detour_init();
 	unwind_init();
 	watch_init();

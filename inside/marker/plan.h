@@ -103,6 +103,7 @@ struct plan_test {
 			uint8_t shift;
 			uint8_t is_outside; /* it holds for all others */
 		} range;
+		const struct caller_modules *callers; /* PREDICATE_OF_caller; `offset`: the slot */
 	};
 };
 

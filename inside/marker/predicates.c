@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/marker/predicates.h"
 
+#include "abi/detour.h"
 #include "base/condition.h"
 #include "base/level.h"
 #include "base/predicate.h"
+#include "inside/marker/caller_modules.h"
 #include "inside/marker/marker.h"
 #include "inside/marker/rule.h"
 #include "inside/runtime/heap.h"
@@ -155,6 +157,20 @@ static int range_make(const struct watch_condition *condition, unsigned int byte
 	return 1;
 }
 
+/* The return address is on top of the stack at a function's entry alone. 0 or an error. */
+static int bind_caller(const struct variant *variant, const struct predicate *predicate,
+		       struct plan_test *test)
+{
+	const struct control_detour *record = variant->record;
+
+	if (!record || !(record->flags & DETOUR_ENTRY) || variant->is_return)
+		return -WM_E_NO_PARAMETER;
+	test->offset = (uint16_t)(8u * record->up_words + record->stack_bytes);
+	test->is_text = 0;
+	test->callers = caller_modules_find(predicate->text);
+	return test->callers ? 0 : -E2BIG;
+}
+
 static int bind_one(const struct variant *variant, const struct predicate *predicate,
 		    struct plan_test *test)
 {
@@ -175,6 +191,8 @@ static int bind_one(const struct variant *variant, const struct predicate *predi
 		test->offset = (uint16_t)(test->offset + field_bytes(variant->types[i]));
 	test->bytes = (uint8_t)field_bytes(type);
 	test->is_text = type == WM_TYPE_STR;
+	if (test->of == PREDICATE_OF_caller)
+		return bind_caller(variant, predicate, test);
 	if (test->is_text)
 		memcpy(test->glob, predicate->text, sizeof test->glob);
 	else

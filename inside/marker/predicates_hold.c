@@ -3,6 +3,7 @@
 #include "arch/cpu_number.h"
 #include "base/condition.h"
 #include "base/text_glob.h"
+#include "inside/marker/caller_modules.h"
 #include "inside/marker/careful.h"
 #include "inside/marker/predicates.h"
 #include "inside/store/thread_writer.h"
@@ -56,6 +57,18 @@ static int text_holds(const struct plan_test *test, uintptr_t from, int is_caref
 	return matches < 0 ? -1 : matches == (test->condition.by == WATCH_BY_EQUAL);
 }
 
+/* Of inside/detour/return.h, which is above; a test of this room alone links without it. */
+extern uintptr_t return_original(uintptr_t address) __attribute__((weak, visibility("hidden")));
+
+/* Whether the function returns into code of the modules: the call is before that address. */
+static int caller_is_in(const struct plan_test *test, uintptr_t address)
+{
+	uintptr_t behind = return_original ? return_original(address) : 0;
+
+	return caller_modules_have(test->callers, (behind ? behind : address) - 1) ==
+	       (test->condition.by == WATCH_BY_EQUAL);
+}
+
 static int test_holds(const struct writer *writer, const struct plan_test *test,
 		      const unsigned char *payload, int is_careful)
 {
@@ -77,6 +90,8 @@ static int test_holds(const struct writer *writer, const struct plan_test *test,
 		/* may read past the payload, but never past the stack that holds it */
 		__builtin_memcpy(&value, payload + test->offset, sizeof value);
 	}
+	if (test->of == PREDICATE_OF_caller)
+		return caller_is_in(test, (uintptr_t)value);
 	if (test->is_text)
 		return text_holds(test, (uintptr_t)value, is_careful);
 	if (test->is_range)

@@ -331,7 +331,7 @@ static void predicate_words(const struct spec_list *specs, const char *name, con
 			    char *words, size_t room)
 {
 	static char names[WM_FIELDS_MAX][FIELDNAME_BYTES];
-	const char *fields = strrchr(text, '\n'), *near[WM_FIELDS_MAX];
+	const char *fields = strrchr(text, '\n'), *near[WM_FIELDS_MAX], *lack;
 	int count = fields ? fieldname_list(fields + 1, 0, names) : 0;
 	char meant[160];
 
@@ -354,12 +354,15 @@ static void predicate_words(const struct spec_list *specs, const char *name, con
 
 			while (at < count && strcmp(names[at], field) != 0)
 				at++;
-			if (at < count || predicate_context(field, &type) ||
-			    !strcmp(field, LEVEL_WORD) || !strcmp(field, SUM_CALLER) ||
-			    !strcmp(field, FIELD_CALLCHAIN))
+			if (at < count || !strcmp(field, LEVEL_WORD) ||
+			    !strcmp(field, FIELD_CALLCHAIN) ||
+			    (k >= spec->predicate_count && !strcmp(field, SUM_CALLER)) ||
+			    (strcmp(field, SUM_CALLER) && predicate_context(field, &type)))
 				continue;
+			lack = predicate_lack(field);
+			similar_words(field, near, (size_t)count, meant, sizeof(meant));
 			snprintf(words, room, ": it has no field %s%s", field,
-				 similar_words(field, near, (size_t)count, meant, sizeof(meant)));
+				 *lack ? lack : meant);
 			return;
 		}
 	}

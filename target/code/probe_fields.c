@@ -208,6 +208,7 @@ static int field_unknown(const char *name, const struct code_values *values,
 {
 	const char *names[CODE_VALUES_MAX + CODE_RETURNS_MAX + 1];
 	unsigned int count = 0;
+	const char *lack = predicate_lack(name);
 	char meant[160];
 
 	for (unsigned int i = 0; i < values->count; i++)
@@ -217,7 +218,7 @@ static int field_unknown(const char *name, const struct code_values *values,
 	if (returns)
 		names[count++] = DURATION;
 	snprintf(detail, CODE_DETAIL_BYTES, "%s%s", name,
-		 similar_words(name, names, count, meant, sizeof(meant)));
+		 *lack ? lack : similar_words(name, names, count, meant, sizeof(meant)));
 	return -WM_E_NO_PARAMETER;
 }
 
@@ -308,6 +309,11 @@ static int predicate_check(const struct predicate *predicate, struct code_field 
 	if (predicate->forms & PREDICATE_TEXT && field->type != WM_TYPE_STR &&
 	    (field->from.bytes != 8 || code_field_retype(field, WM_TYPE_STR))) {
 		snprintf(detail, CODE_DETAIL_BYTES, "%s is no text", field->name);
+		return -WM_E_FIELD_TYPE;
+	}
+	if (predicate->forms & PREDICATE_WORD && field->type == WM_TYPE_STR) {
+		snprintf(detail, CODE_DETAIL_BYTES, "%s is text: write \"%s\" in quotes",
+			 field->name, predicate->text);
 		return -WM_E_FIELD_TYPE;
 	}
 	if (predicate_make(predicate, field, &made))
@@ -419,7 +425,10 @@ int code_predicates_choose(const struct code_request *request, const struct code
 		int at = argument_take(values, predicate->name, place), err;
 
 		results[i] = -1;
-		if (at == -WM_E_NO_PARAMETER && predicate_context(predicate->name, &context.type)) {
+		enum predicate_of of = predicate_context(predicate->name, &context.type);
+
+		if (at == -WM_E_NO_PARAMETER && of &&
+		    (of != PREDICATE_OF_caller || place->is_entry)) {
 			place->predicate_fields[i] = CONTEXT;
 			snprintf(context.name, sizeof(context.name), "%s", predicate->name);
 			field = &context;

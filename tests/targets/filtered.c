@@ -5,7 +5,7 @@
  *
  *	plain	 the program ends
  *	fork	 a child does the same, as threads 8 to 15
- *	late	 LIBRARY is loaded, and its marker passed by each thread
+ *	late	 LIBRARY is loaded, its marker passed by each thread, and the function called there
  *	kill	 SIGKILL ends the program
  *	wait	 as plain, but first it says "ready", and waits for a byte to read
  */
@@ -19,6 +19,13 @@
 #include <unistd.h>
 #include <waymark/marker.h>
 
+#if __has_include(<sys/sdt.h>)
+#include <sys/sdt.h>
+#define PASS(thread, round, text) DTRACE_PROBE3(filtered, pass, thread, round, text)
+#else
+#define PASS(thread, round, text)
+#endif
+
 #define THREADS 8
 #define ROUNDS 2000
 #define KEEP __attribute__((noinline, noclone))
@@ -27,6 +34,7 @@ enum colour { RED, GREEN = 7, BLUE = -3 };
 
 static const char *const queries[] = { "SELECT 1", "UPDATE t", "UPDATE u SET a=1, b=2", NULL };
 static void (*late)(int thread, int round);
+static void (*late_call)(int (*place)(int, long, const char *, enum colour), int thread, int round);
 static int first;
 
 /* The result is negative for one round in eleven. */
@@ -58,9 +66,12 @@ static void *work(void *data)
 		WAYMARK(shop, query, thread, round, WM_FIELD(sql, queries[round % 4]));
 		snprintf(name, sizeof(name), "n%d", round % 10);
 		place(thread, round, name, round % 3 ? GREEN : BLUE);
+		PASS(thread, round, queries[round % 4]);
 		memset(name, 'x', sizeof(name) - 1);
-		if (late)
+		if (late) {
 			late(thread, round);
+			late_call(place, thread, round);
+		}
 	}
 	return NULL;
 }
@@ -128,6 +139,7 @@ int main(int count, char **arguments)
 		late = library ? (void (*)(int, int))dlsym(library, "late") : NULL;
 		if (!late)
 			return 1;
+		*(void **)&late_call = dlsym(library, "late_call");
 		all();
 	}
 	if (!strcmp(way, "kill"))
