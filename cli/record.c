@@ -13,6 +13,7 @@
 #include "cli/targets.h"
 #include "cli/watch_counts.h"
 #include "read/locks/locks.h"
+#include "read/locks/wait_calls.h"
 #include "record/perf/instance.h"
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
@@ -64,6 +65,8 @@ static const char help[] =
 	"  -e, --event SPEC    what to record, as marker:SUBSYSTEM:EVENT or func:NAME/ret,arg1/; may be\n"
 	"                      given again; see waymark help spec (default: every marker)\n"
 	"  --locks             also what waymark report --locks reads: calls that lock a mutex\n"
+	"  --waits             also what waymark report --waits reads: calls that wait for a lock,\n"
+	"                      a descriptor, a child, or some time\n"
 	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n" TARGETS_HELP
 		TARGETS_CPU_HELP
 	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
@@ -109,6 +112,16 @@ static int locks_take(void *data, const struct command_option *option, const cha
 	return CLI_FINE;
 }
 
+static int waits_take(void *data, const struct command_option *option, const char *text,
+		      const char *name)
+{
+	(void)option, (void)text, (void)name;
+	for (int i = 0; i < WAIT_SPECS; i++)
+		if (command_line_text(wait_specs[i], &((struct record_options *)data)->specs))
+			return CLI_FAILED;
+	return CLI_FINE;
+}
+
 static int trigger_take(void *data, const struct command_option *option, const char *text,
 			const char *name)
 {
@@ -142,6 +155,7 @@ static const char *const triggers[] = { "crash", "exit", "signal", "signal:", NU
 static const struct command_option table[] = {
 	{ "event", 'e', COMMAND_TEXTS, COMMAND_TO(record_options, specs) },
 	{ "locks", 0, COMMAND_CALL, .take = locks_take, .has_no_value = 1 },
+	{ "waits", 0, COMMAND_CALL, .take = waits_take, .has_no_value = 1 },
 	{ "output", 'o', COMMAND_CALL, .take = dir_take },
 	TARGETS_ROWS(record_options),
 	TARGETS_CPU_ROWS(record_options),

@@ -30,8 +30,8 @@ static const char usage[] =
 	"  --callers NAME  what called a function, in spans and samples, and the spans that it\n"
 	"              called; may be a glob\n"
 	"  --slowest N  the N slowest spans, with their fields\n"
-	"  --waits     for how long threads were off their CPUs: by stack, and by the thread that\n"
-	"              woke them (record -e switch/callchain/)\n"
+	"  --waits     what threads waited for, and who called (record --waits); for how long they\n"
+	"              were off their CPUs, by stack and by waker (record -e switch/callchain/)\n"
 	"  --functions, --lines, --threads\n"
 	"              the samples (record -e sample:cpu-clock/callchain/): which functions,\n"
 	"              lines of source or threads they are in\n"
@@ -213,12 +213,13 @@ static int read_options(struct report_options *options, int argc, char **argv)
 static const char *missing(const struct report *report, const struct report_options *options)
 {
 	if (!options->views || report_spans_are_there(report, options->views) ||
-	    (options->views & VIEW_WAITS && report->threads.waits.count) ||
+	    (options->views & VIEW_WAITS &&
+	     (report->threads.waits.count || report->wait_calls.calls.reading)) ||
 	    (options->views & VIEW_SUMS && report->sums.sums.count) ||
 	    (options->views & VIEW_SAMPLES && report->samples.samples.sum_count))
 		return NULL;
 	return options->views == VIEW_SUMS	  ? "sums"
-	       : options->views & VIEW_WAITS	  ? "switches"
+	       : options->views & VIEW_WAITS	  ? "calls that wait (record --waits), or switches"
 	       : !(options->views & VIEW_SAMPLES) ? "spans"
 	       : options->views & VIEW_SPANS
 		       ? (options->views & VIEW_SUMS ? "spans, samples or sums"
@@ -231,6 +232,7 @@ static const char *missing(const struct report *report, const struct report_opti
 static int report_show(const struct report *report, const struct report_options *options)
 {
 	const struct samples_options *wanted = &options->samples.samples;
+	const struct rows_layout layout = { .last = report->top, .more = "--top 0 shows all" };
 	const char *none = missing(report, options);
 	struct rows *rows;
 	int err = 0;
@@ -249,10 +251,10 @@ static int report_show(const struct report *report, const struct report_options 
 	if (!options->views)
 		report_print(report, rows);
 	report_spans_view(rows, report, options->views);
-	if (options->views & VIEW_WAITS)
-		report_waits_print(rows, report,
-				   &(struct rows_layout){ .last = report->top,
-							  .more = "--top 0 shows all" });
+	if (options->views & VIEW_WAITS) {
+		report_wait_calls_print(rows, report, &layout);
+		report_waits_print(rows, report, &layout);
+	}
 	if (report->sums.sums.reader)
 		err = report_sums_print(&report->sums, report->top, rows);
 	if (options->views & VIEW_SAMPLES)
@@ -263,7 +265,7 @@ static int report_show(const struct report *report, const struct report_options 
 /* One pass for what is in the order of time: threads, hits, samples. */
 static int report_observe(struct report *report)
 {
-	struct pass_observer *observers[4];
+	struct pass_observer *observers[5];
 	unsigned int count = 0;
 	int err;
 
@@ -275,11 +277,15 @@ static int report_observe(struct report *report)
 		observers[count++] = &report->samples.samples.observer;
 	if (report->sums.sums.class_count)
 		observers[count++] = &report->sums.sums.observer;
+	if (report->wait_calls.calls.reading)
+		observers[count++] = &report->wait_calls.calls.observer;
 	err = count ? pass_read(report->reader, observers, count) : 0;
 	if (!err && report->threads.switches.reading)
 		err = report_threads_finish(&report->threads);
 	if (!err && report->samples.samples.reading)
 		err = report_samples_finish(&report->samples);
+	if (!err && report->wait_calls.calls.reading)
+		err = wait_calls_finish(&report->wait_calls.calls);
 	return err;
 }
 
@@ -324,6 +330,8 @@ static int report_read(struct report *report, const struct report_options *optio
 				     report->wheres);
 	if (!err && (wants_all || options->views & VIEW_SAMPLES))
 		err = report_samples(&report->samples, &report->images, &options->samples);
+	if (!err && (wants_all || options->views & VIEW_WAITS))
+		err = report_wait_calls(&report->wait_calls, &report->images);
 	if (!err && options->views & VIEW_SLOWEST)
 		err = report_slow(report);
 	return err ? err : report_observe(report);
@@ -345,6 +353,7 @@ static void losses_complain(const struct trace_reader *reader, const char *dir)
 static void report_release(struct report *report)
 {
 	report_locks_release(&report->locks);
+	report_wait_calls_release(&report->wait_calls);
 	if (report->sums.sums.reader)
 		sums_release(&report->sums.sums);
 	report_samples_release(&report->samples);

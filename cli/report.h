@@ -8,6 +8,7 @@
 #include "cli/watch_writers.h"
 #include "read/history/samples.h"
 #include "read/locks/locks.h"
+#include "read/locks/wait_calls.h"
 #include "read/pass/summary.h"
 #include "read/pass/thread_names.h"
 #include "read/rows/rows_sorted.h"
@@ -103,6 +104,13 @@ struct report_threads {
 	struct watch_wheres *wheres; /* the report's */
 };
 
+/* ---- what threads waited for in calls of the C library (--waits) ---- */
+
+struct report_wait_calls {
+	struct wait_calls calls;
+	struct samples stacks; /* their stacks and threads */
+};
+
 /* ---- who held a mutex while others waited (--locks) ---- */
 
 struct report_locks {
@@ -134,6 +142,7 @@ struct report {
 	struct report_threads threads;
 	struct report_samples samples;
 	struct report_locks locks;
+	struct report_wait_calls wait_calls;
 	struct report_sums sums;
 	unsigned int span_sort; /* a column of report_span_table */
 	uint64_t top;		/* rows of a table; 0: all */
@@ -203,6 +212,12 @@ int report_slow(struct report *report);
 void report_slow_release(struct report *report);
 int report_spans_are_there(const struct report *report, unsigned int views);
 
+/* Begin to observe a pass, if the trace has such calls. 0 or an error. Release in any case. */
+int report_wait_calls(struct report_wait_calls *waits, struct images *images);
+void report_wait_calls_release(struct report_wait_calls *waits);
+void report_wait_calls_print(struct rows *rows, const struct report *report,
+			     const struct rows_layout *layout);
+
 /* Read them in a pass of their own. 0 or an error. Release what is zeroed, or after an error. */
 int report_locks_read(struct report_locks *locks, struct images *images);
 void report_locks_print(const struct report_locks *locks, uint64_t shown, struct rows *rows);
@@ -218,6 +233,15 @@ int report_sums_of(const char *dir, uint64_t shown);
  * Print what changed, `shown` rows of each table as text (0: all). Returns an exit status.
  */
 int report_compare(char *const dirs[2], enum rows_format format, uint64_t shown);
+
+#define REPORT_STACK_BYTES 2048
+
+/*
+ * The functions of a stack, the innermost first: "nap < napper < main"; those of the kernel, or the
+ * others. NULL: it has none. In text[].
+ */
+const char *report_stack_text(const struct stacks *stacks, uint32_t stack, int is_kernel,
+			      char text[REPORT_STACK_BYTES]);
 
 /* Threads and their waits; the tables of waits by stack and by waker. */
 void report_threads_print(struct rows *rows, const struct report *report);

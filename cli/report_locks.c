@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waymark report --locks: who held a mutex while others waited for it.
+ * waymark report --locks: who held a mutex while others waited for it. Of --waits: what threads
+ * waited for in calls of the C library.
  */
 #include "cli/report.h"
 
@@ -10,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <waymark/error.h>
 
 static const struct row_column lock_columns[] = {
@@ -43,21 +45,22 @@ static const char *lock_thread_text(const struct report_locks *locks, const stru
 }
 
 /* "pool_lock", "shop+0x4080" or the address, in text[], which is returned. */
-static const char *mutex_text(struct images *images, const struct lock_row *row, char text[128])
+static const char *mutex_text(struct images *images, uint32_t process, uint64_t ns,
+			      uint64_t address, char text[128])
 {
-	struct image *image = images_get(images, row->process);
+	struct image *image = images_get(images, process);
 	const struct image_place *place;
 	const struct image_module *module;
 
 	if (image)
-		image = image_then(image, row->last_ns, NULL);
-	place = image ? image_place(image, row->mutex) : NULL; /* opens the module's file */
+		image = image_then(image, ns, NULL);
+	place = image ? image_place(image, address) : NULL; /* opens the module's file */
 	module = place ? place->module : NULL;
 	if (!module)
-		snprintf(text, 128, "0x%" PRIx64, row->mutex);
+		snprintf(text, 128, "0x%" PRIx64, address);
 	else if (!module->file ||
-		 code_symbol_data_at(module->file, row->mutex - module->base, text, 128))
-		snprintf(text, 128, "%s+0x%" PRIx64, module->name, row->mutex - module->base);
+		 code_symbol_data_at(module->file, address - module->base, text, 128))
+		snprintf(text, 128, "%s+0x%" PRIx64, module->name, address - module->base);
 	return text;
 }
 
@@ -72,7 +75,8 @@ static void lock_row_put(struct rows *rows, const struct report_locks *locks,
 	const struct spot_frame *frame = where ? &where->spot.frames[0] : &nowhere;
 	char mutex[128], waiter[48], holder[48], place[WATCH_WHERE_BYTES];
 
-	ROWS_PUT(rows, lock_columns, row_text(mutex_text(locks->images, row, mutex)),
+	ROWS_PUT(rows, lock_columns,
+		 row_text(mutex_text(locks->images, row->process, row->last_ns, row->mutex, mutex)),
 		 row_address(row->mutex), row_u64(row->pid),
 		 row_text(lock_thread_text(locks, row, row->waiter, waiter)), row_u64(row->waiter),
 		 row_text(lock_thread_text(locks, row, row->holder, holder)), row_u64(row->holder),
@@ -118,4 +122,87 @@ void report_locks_print(const struct report_locks *locks, uint64_t shown, struct
 	for (size_t i = 0; i < locks->locks.count; i++)
 		lock_row_put(rows, locks, &locks->locks.rows[i]);
 	rows_close(rows);
+}
+
+/* ---- calls that wait ---- */
+
+static const struct row_column wait_call_columns[] = {
+	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "the name of the threads" },
+	{ "call", ROW_TEXT, ROW_PLAIN, 0, "the function of the C library that waited" },
+	{ "for", ROW_TEXT, ROW_PLAIN, 0,
+	  "the lock's variable, or its module and offset, else its address; the descriptor; null: "
+	  "time, a signal, several descriptors, a thread or a process" },
+	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "of the lock; null: it is for none" },
+	{ "fd", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the descriptor, likewise" },
+	{ "count", ROW_U64, ROW_COUNT, 0, "so many calls took longer than a microsecond" },
+	{ "time", ROW_U64, ROW_NS, 0, "from their begins to their ends" },
+	{ "max", ROW_U64, ROW_NS, 0, "the longest" },
+	{ "woken_by", ROW_TEXT, ROW_PLAIN, 0,
+	  "the thread that ended most of that time, by a call for the same lock" },
+	{ "stack", ROW_TEXT, ROW_PLAIN, 0, "who called, the innermost first" },
+};
+static ROW_TABLE(report_wait_call_table, "wait_call",
+		 "What threads waited for, by the calls that record --waits records (--waits).",
+		 wait_call_columns);
+
+struct wait_calls_printing {
+	const struct report_wait_calls *waits;
+	char object[128], waker[48], stack[REPORT_STACK_BYTES];
+};
+
+static void wait_call_make(void *data, size_t number, struct row_value *row)
+{
+	struct wait_calls_printing *printing = data;
+	const struct samples *samples = &printing->waits->stacks;
+	const struct wait_call_row *call = &printing->waits->calls.rows[number];
+	const char *object = NULL;
+
+	if (call->has_address)
+		object = mutex_text(samples->images, call->process, call->last_ns, call->object,
+				    printing->object);
+	else if (call->has_fd) {
+		snprintf(printing->object, sizeof(printing->object), "fd %d", (int)call->object);
+		object = printing->object;
+	}
+	if (call->waker_comm)
+		snprintf(printing->waker, sizeof(printing->waker), "%s-%" PRIu32, call->waker_comm,
+			 samples->threads[call->waker].tid);
+	ROWS_FILL(row, wait_call_columns, row_text(call->comm), row_text(call->function),
+		  row_text(object), call->has_address ? row_address(call->object) : row_null(),
+		  call->has_fd ? row_u64((uint32_t)call->object) : row_null(), row_u64(call->count),
+		  row_u64(call->ns), row_u64(call->longest_ns),
+		  row_text(call->waker_comm ? printing->waker : NULL),
+		  row_text(report_stack_text(&samples->stacks,
+					     samples->stacks.all[call->stack].outer, 0,
+					     printing->stack)));
+}
+
+int report_wait_calls(struct report_wait_calls *waits, struct images *images)
+{
+	static const struct samples_options all;
+	int err = wait_calls_has(images->reader) ? samples_open(&waits->stacks, images, &all) : 0;
+
+	return err || !waits->stacks.reader ? err : wait_calls_open(&waits->calls, &waits->stacks);
+}
+
+void report_wait_calls_release(struct report_wait_calls *waits)
+{
+	wait_calls_release(&waits->calls);
+	if (waits->stacks.reader)
+		samples_close(&waits->stacks);
+}
+
+void report_wait_calls_print(struct rows *rows, const struct report *report,
+			     const struct rows_layout *layout)
+{
+	struct wait_calls_printing printing = { .waits = &report->wait_calls };
+	const struct rows_sorted sorted = {
+		.table = &report_wait_call_table,
+		.column = (unsigned int)rows_column(&report_wait_call_table, "time"),
+		.count = report->wait_calls.calls.count,
+		.make = wait_call_make,
+		.data = &printing,
+	};
+
+	rows_put_sorted(rows, &sorted, layout);
 }

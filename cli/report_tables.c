@@ -505,6 +505,8 @@ void report_print(const struct report *report, struct rows *rows)
 	report_watches_print(&report->watches, rows);
 	count_rows(rows, &summary->kernel);
 	report_threads_print(rows, report);
+	if (rows->format != ROWS_TEXT)
+		report_wait_calls_print(rows, report, NULL);
 	report_spans_print(rows, report);
 	report_samples_print(&report->samples, rows);
 	damage_rows(rows, reader);

@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define THREADS_SHOWN 20
-#define STACK_BYTES 2048
 
 static int by_running(const void *left, const void *right)
 {
@@ -289,12 +288,8 @@ static const char *waker_text(const struct report_threads *threads, const struct
 	return text;
 }
 
-/*
- * The functions of a stack, the innermost first: "nap < napper < main"; those of the kernel, or the
- * others. NULL: it has none. In text[].
- */
-static const char *stack_text(const struct stacks *stacks, uint32_t stack, int is_kernel,
-			      char text[STACK_BYTES])
+const char *report_stack_text(const struct stacks *stacks, uint32_t stack, int is_kernel,
+			      char text[REPORT_STACK_BYTES])
 {
 	size_t used = 0;
 
@@ -302,9 +297,11 @@ static const char *stack_text(const struct stacks *stacks, uint32_t stack, int i
 	     one = &stacks->all[one->outer]) {
 		char name[FUNCTION_TEXT_BYTES];
 
-		if (function_is_kernel(one->function) != is_kernel || used >= STACK_BYTES - 1)
+		if (function_is_kernel(one->function) != is_kernel ||
+		    used >= REPORT_STACK_BYTES - 1)
 			continue;
-		used += (size_t)snprintf(text + used, STACK_BYTES - used, "%s%s", used ? " < " : "",
+		used += (size_t)snprintf(text + used, REPORT_STACK_BYTES - used, "%s%s",
+					 used ? " < " : "",
 					 function_text(one->function, name, sizeof(name)));
 	}
 	return used ? text : NULL;
@@ -312,14 +309,14 @@ static const char *stack_text(const struct stacks *stacks, uint32_t stack, int i
 
 /* Where a thread left its CPU: its stack, or the place where no stacks were recorded. */
 static const char *off_text(const struct report_threads *threads, uint32_t image, uint32_t stack,
-			    uint64_t place, uint64_t ns, char text[STACK_BYTES])
+			    uint64_t place, uint64_t ns, char text[REPORT_STACK_BYTES])
 {
 	const struct where *where;
 
 	if (stack) {
-		const char *user = stack_text(&threads->stacks.stacks, stack, 0, text);
+		const char *user = report_stack_text(&threads->stacks.stacks, stack, 0, text);
 
-		return user ? user : stack_text(&threads->stacks.stacks, stack, 1, text);
+		return user ? user : report_stack_text(&threads->stacks.stacks, stack, 1, text);
 	}
 	where = place ? watch_where_at(threads->wheres, image, ns, place) : NULL;
 	return where ? watch_where_text(where, text, WATCH_WHERE_BYTES) : NULL;
@@ -477,7 +474,7 @@ static void wait_row(struct rows *rows, const struct report_threads *threads,
 struct waits_printing {
 	const struct report_threads *threads;
 	const struct wait_row *rows;
-	char stack[STACK_BYTES], kernel[STACK_BYTES], waker[64], letter[2];
+	char stack[REPORT_STACK_BYTES], kernel[REPORT_STACK_BYTES], waker[64], letter[2];
 };
 
 static const struct row_column wait_stack_columns[] = {
@@ -511,8 +508,8 @@ static void wait_stack_make(void *data, size_t number, struct row_value *row)
 		  row_text(waker_text(threads, sum, printing->waker)),
 		  row_text(off_text(threads, sum->image, sum->stack, sum->place, sum->first_ns,
 				    printing->stack)),
-		  row_text(sum->stack ? stack_text(&threads->stacks.stacks, sum->stack, 1,
-						   printing->kernel)
+		  row_text(sum->stack ? report_stack_text(&threads->stacks.stacks, sum->stack, 1,
+							  printing->kernel)
 				      : NULL));
 }
 

@@ -228,7 +228,8 @@ while read -r line; do
 	[ $due -ne 1 ] || ! grep -q '^400000 cents' out || due=0
 	[ $status -eq $due ] || fail "README.md: $line: status $status: $(cat words)"
 	case $line in
-	*"--waits"*) grep -q '^hello  *[S?]  *[0-9].* clock_nanosleep' out || fail "README.md: $line: $(cat out)" ;;
+	*"report --waits --top 3 calls.trace") grep -q '^clerk  *pthread_mutex_lock  *stock_lock  *[0-9].* saver-[0-9]*  *stock_find < look_up' out || fail "README.md: $line: $(cat out)" ;;
+	*"report --waits"*) grep -q '^hello  *[S?]  *[0-9].* clock_nanosleep' out || fail "README.md: $line: $(cat out)" ;;
 	*"--by what hello.trace") grep -q '^shop:bake  bread  *[0-9]' out || fail "README.md: $line: $(cat out)" ;;
 	*"report hello.trace slower.trace") grep -q '^shop:bake  *slower  *1\.[2-9]' out || fail "README.md: $line: $(cat out)" ;;
 	*"report --locks"*) grep -q '^stock_lock  *clerk-[0-9]*  *saver-[0-9]* ' out || fail "README.md: $line: $(cat out)" ;;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # `waymark record --locks` and `waymark report --locks`: mutexes that known threads hold while others
-# wait, against what the program says.
+# wait, against what the program says; with `--waits`, what they wait for.
 no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
@@ -45,6 +45,40 @@ done
 expect "the listener waits for no mutex" "$(grep -c "\"waiter_tid\":$(said listener)," sums)" 0
 grep -q "^kept  *[a-z]*-[0-9]*  *[a-z]*-$keeper  *8 " text || fail "no keeper in: $(cat text)"
 
+# ---- what threads wait for ----
+
+timeout -k 5 100 "$waymark" record --waits -o calls -- ./locked >said 2>words || fail "record --waits: $?: $(cat words)"
+"$waymark" report --waits --json calls >sums || fail "report --waits --json: $?"
+"$waymark" report --waits calls >text || fail "report --waits: $?"
+
+# wait_of CALL FOR CALLER MEMBER: of that row of ./sums; empty without such a row
+wait_of()
+{
+	python3 -c 'import json, sys
+call, object, caller, member = sys.argv[1:]
+for row in json.load(open("sums"))["wait_call"]:
+    if row["call"] == call and (row["for"] == object or row["for"] == row["address"]) and row["stack"].startswith(caller + " <"):
+        print(row[member])' "$@"
+}
+
+# each of the two waits until the keeper has seen both sleep, eight times
+expect "waits for the mutex" "$(wait_of pthread_mutex_lock kept waiter count)" 16
+[ "$(wait_of pthread_mutex_lock kept waiter time_ns)" -ge $((16 * 2000000)) ] ||
+	fail "waited $(wait_of pthread_mutex_lock kept waiter time_ns) ns"
+woken_by=$(wait_of pthread_mutex_lock kept waiter woken_by)
+# the second of them is woken by the first
+[[ " $(said keeper) $(said waiter | tr '\n' ' ') " == *" ${woken_by##*-} "* ]] || fail "woken by $woken_by"
+expect "the listener's waits" "$(wait_of pthread_cond_wait condition listener count)" 1
+woken_by=$(wait_of pthread_cond_wait condition listener woken_by)
+expect "woke the listener" "${woken_by##*-}" "$(said main)"
+[ "$(wait_of pthread_mutex_timedlock heap impatient time_ns)" -ge 9000000 ] || fail "the impatient did not wait: $(cat text)"
+expect "attempts are no waits" "$(grep -c trylock text)" 0
+grep -qE '^[a-z]*  *pthread_join  *-  ' text || fail "main joins no one: $(cat text)"
+run 0 -o pipes --waits -- sh -c '(sleep 0.05; echo) | { read -r x; }'
+"$waymark" report --waits pipes >text || fail "report --waits: $?"
+grep -qE '^sh  *read  *fd 0  ' text || fail "no wait for a pipe: $(cat text)"
+grep -qE '^sleep  *clock_nanosleep  *-  *1  ' text || fail "no sleep: $(cat text)"
+
 # ---- nothing to report ----
 
 run 0 -o none -e 'func:pthread_mutex_*lock/arg1,ret:i32/' -- true
@@ -54,4 +88,7 @@ run 0 -o other -e 'func:usleep/ret/' -- ./locked
 "$waymark" report --locks other >text 2>words
 expect "another trace: status" $? 1
 grep -q 'no such thing: calls that lock a mutex' words || fail "another trace: $(cat words)"
+"$waymark" report --waits other >text 2>words
+expect "another trace: status" $? 1
+grep -q 'no such thing: calls that wait (record --waits), or switches' words || fail "another trace: $(cat words)"
 exit $failed

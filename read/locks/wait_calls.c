@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: MIT */
+#include "read/locks/wait_calls.h"
+
+#include "base/array.h"
+#include "base/name_match.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD_NONE (-1)
+#define NO_THREAD UINT32_MAX
+
+/* What a call of a function is, and what its first argument. */
+enum call_kind {
+	CALL_NONE,
+	CALL_WAITS, /* for time, a signal, a process, a set of descriptors */
+	CALL_OF_FD,
+	CALL_OF_LOCK,
+	CALL_OF_CONDITION, /* the same; it lets the lock go that is its second argument */
+	CALL_WAKES,
+};
+
+#define CALLS(names, fields) "func:" names "@libc.so.6/" fields ",if=duration>1us,bt/"
+#define CALLS_OF(name) CALLS(name, "arg1")
+
+/* Functions that others call are left out: sleep(3) is in clock_nanosleep(2). */
+const char *const wait_specs[WAIT_SPECS] = {
+	CALLS_OF("pthread_mutex_*lock"),
+	CALLS_OF("pthread_rwlock_*lock"),
+	CALLS("pthread_cond_*wait", "arg1,arg2"),
+	CALLS_OF("pthread_cond_[bs]*"),
+	CALLS_OF("pthread_barrier_wait"),
+	CALLS_OF("pthread_*join*"),
+	CALLS_OF("sem_*wait"),
+	CALLS_OF("sem_post"),
+	CALLS_OF("clock_nanosleep"),
+	CALLS_OF("poll"),
+	CALLS_OF("ppoll"),
+	CALLS_OF("select"),
+	CALLS_OF("pselect"),
+	CALLS_OF("epoll_*wait*"),
+	CALLS_OF("read"),
+	CALLS_OF("readv"),
+	CALLS_OF("pread"),
+	CALLS_OF("recv"),
+	CALLS_OF("recvfrom"),
+	CALLS_OF("recvmsg"),
+	CALLS_OF("accept"),
+	CALLS_OF("accept4"),
+	CALLS_OF("connect"),
+	CALLS_OF("write"),
+	CALLS_OF("writev"),
+	CALLS_OF("pwrite"),
+	CALLS_OF("send"),
+	CALLS_OF("sendto"),
+	CALLS_OF("sendmsg"),
+	CALLS_OF("flock"),
+	CALLS_OF("fsync"),
+	CALLS_OF("fdatasync"),
+	CALLS_OF("wait4"),
+	CALLS_OF("waitid"),
+	CALLS_OF("sigsuspend"),
+};
+
+/* The first that fits. */
+static const struct call_function {
+	const char *names; /* behind libc: */
+	uint8_t kind;
+} functions[] = {
+	{ "*_try*", CALL_NONE },
+	{ "pthread_*_unlock", CALL_WAKES },
+	{ "pthread_cond_signal", CALL_WAKES },
+	{ "pthread_cond_broadcast", CALL_WAKES },
+	{ "sem_post", CALL_WAKES },
+	{ "pthread_cond_*wait", CALL_OF_CONDITION },
+	{ "pthread_mutex_*lock", CALL_OF_LOCK },
+	{ "pthread_rwlock_*lock", CALL_OF_LOCK },
+	{ "pthread_barrier_wait", CALL_OF_LOCK },
+	{ "sem_*wait", CALL_OF_LOCK },
+	{ "pthread_*join*", CALL_WAITS },
+	{ "clock_nanosleep", CALL_WAITS },
+	{ "poll", CALL_WAITS },
+	{ "ppoll", CALL_WAITS },
+	{ "*select", CALL_WAITS },
+	{ "wait4", CALL_WAITS },
+	{ "waitid", CALL_WAITS },
+	{ "sigsuspend", CALL_WAITS },
+	{ "epoll_*wait*", CALL_OF_FD },
+	{ "*read", CALL_OF_FD },
+	{ "readv", CALL_OF_FD },
+	{ "recv*", CALL_OF_FD },
+	{ "accept*", CALL_OF_FD },
+	{ "connect", CALL_OF_FD },
+	{ "*write", CALL_OF_FD },
+	{ "writev", CALL_OF_FD },
+	{ "send*", CALL_OF_FD },
+	{ "f*sync", CALL_OF_FD },
+	{ "flock", CALL_OF_FD },
+};
+
+/* What an event class is to us, and which of its fields have what. */
+struct role {
+	uint8_t kind;
+	int8_t object, lock, duration; /* FIELD_NONE */
+};
+
+struct call {
+	const char *function, *comm;
+	uint64_t begin_ns, end_ns, object;
+	uint32_t process, pid, thread, stack;
+	uint32_t waker; /* NO_THREAD */
+	uint8_t kind;
+};
+
+/* A lock was let go. */
+struct wake {
+	uint64_t object, ns;
+	uint32_t pid, thread;
+};
+
+struct wait_calls_reading {
+	struct role **roles; /* for each process, by class index; NULL: it has none */
+	uint32_t process_count;
+	struct call *calls;
+	struct wake *wakes;
+	size_t call_count, call_room, wake_count, wake_room;
+};
+
+/* ---- event classes ---- */
+
+/* Whether its value is a number: of an argument, what libc's headers say of it. */
+static int is_number(uint8_t type)
+{
+	return type == WM_TYPE_PTR || type == WM_TYPE_I32 || type == WM_TYPE_U32 ||
+	       type == WM_TYPE_I64 || type == WM_TYPE_U64;
+}
+
+static int8_t field_of(const struct trace_class *class, const char *name)
+{
+	for (uint8_t i = 0; i < class->count; i++)
+		if (is_number(class->types[i]) && !strcmp(class->fields[i], name))
+			return (int8_t)i;
+	return FIELD_NONE;
+}
+
+static struct role role_of(const struct trace_class *class)
+{
+	static const char libc[] = "libc:";
+	const char *name = class->name + strlen(libc);
+	struct role role = { .object = field_of(class, "arg1"),
+			     .lock = field_of(class, "arg2"),
+			     .duration = field_of(class, "duration") };
+
+	if (role.duration == FIELD_NONE || role.object == FIELD_NONE || class->kind == 'b' ||
+	    class->kind == 'e' || strncmp(class->name, libc, strlen(libc)) != 0)
+		return role;
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
+		if (name_match(functions[i].names, name)) {
+			role.kind = functions[i].kind;
+			break;
+		}
+	return role;
+}
+
+int wait_calls_has(const struct trace_reader *reader)
+{
+	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
+		const struct trace_schema *schema = reader->meta.processes[i].schema;
+
+		for (uint32_t j = 0; schema && j < schema->count; j++)
+			if (role_of(schema->classes[j]).kind)
+				return 1;
+	}
+	return 0;
+}
+
+static int roles_make(struct wait_calls_reading *reading, const struct facts *meta)
+{
+	reading->roles = calloc((size_t)meta->process_count + 1, sizeof(*reading->roles));
+	reading->process_count = meta->process_count;
+	for (uint32_t i = 0; reading->roles && i < meta->process_count; i++) {
+		const struct trace_schema *schema = meta->processes[i].schema;
+
+		if (!schema || !schema->count)
+			continue;
+		reading->roles[i] = calloc(schema->count, sizeof(struct role));
+		if (!reading->roles[i])
+			return -ENOMEM;
+		for (uint32_t j = 0; j < schema->count; j++)
+			reading->roles[i][j] = role_of(schema->classes[j]);
+	}
+	return reading->roles ? 0 : -ENOMEM;
+}
+
+/* ---- the pass ---- */
+
+static int wake_add(struct wait_calls_reading *reading, const struct call *call, uint64_t object)
+{
+	if (array_grow(&reading->wakes, &reading->wake_room, reading->wake_count + 1,
+		       sizeof(*reading->wakes)))
+		return -ENOMEM;
+	reading->wakes[reading->wake_count++] = (struct wake){
+		.object = object, .ns = call->begin_ns, .pid = call->pid, .thread = call->thread
+	};
+	return 0;
+}
+
+static int call_add(struct wait_calls *calls, const struct merge_event *event,
+		    const struct role *role)
+{
+	struct wait_calls_reading *reading = calls->reading;
+	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
+	struct call call = { .function = strchr(event->class->name, ':') + 1,
+			     .end_ns = event->ns,
+			     .pid = event->pid,
+			     .process = event->stream->process,
+			     .waker = NO_THREAD,
+			     .kind = role->kind };
+	uint64_t ns;
+	int err = samples_thread_find(calls->samples, event->pid, event->tid, event->ns,
+				      &call.thread);
+
+	if (err)
+		return err;
+	trace_fields(fields, event->class, event->fields);
+	ns = fields[role->duration].value.u;
+	call.begin_ns = ns < event->ns ? event->ns - ns : event->ns;
+	call.object = call.kind == CALL_WAITS ? 0 : fields[role->object].value.u;
+	if (call.kind == CALL_WAKES)
+		return wake_add(reading, &call, call.object);
+	if (call.kind == CALL_OF_CONDITION && role->lock != FIELD_NONE)
+		err = wake_add(reading, &call, fields[role->lock].value.u);
+	if (!err)
+		err = samples_stack(calls->samples, event, 0, &call.stack);
+	if (err ||
+	    array_grow(&reading->calls, &reading->call_room, reading->call_count + 1, sizeof(call)))
+		return -ENOMEM;
+	reading->calls[reading->call_count++] = call;
+	return 0;
+}
+
+static int calls_want(const struct pass_observer *observer, uint32_t process,
+		      const struct trace_class *class)
+{
+	const struct role *roles = ((const struct wait_calls *)observer)->reading->roles[process];
+
+	return roles && roles[class->index].kind;
+}
+
+static int calls_take(struct pass_observer *observer, const struct merge_event *event)
+{
+	struct wait_calls *calls = (struct wait_calls *)observer;
+	const struct role *roles = calls->reading->roles[event->stream->process];
+
+	if (!event->class || !roles[event->class->index].kind)
+		return 0;
+	return call_add(calls, event, &roles[event->class->index]);
+}
+
+int wait_calls_open(struct wait_calls *calls, struct samples *samples)
+{
+	*calls = (struct wait_calls){ .observer = { calls_want, calls_take },
+				      .samples = samples,
+				      .reading = calloc(1, sizeof(*calls->reading)) };
+	return calls->reading ? roles_make(calls->reading, &samples->reader->meta) : -ENOMEM;
+}
+
+/* ---- wakers ---- */
+
+#define ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+static int wake_order(const void *left, const void *right)
+{
+	const struct wake *a = left, *b = right;
+
+	if (a->pid != b->pid)
+		return ORDER(a->pid, b->pid);
+	return a->object != b->object ? ORDER(a->object, b->object) : ORDER(a->ns, b->ns);
+}
+
+/* The thread that last let the lock go while this one waited. NO_THREAD: none is known. */
+static uint32_t waker_of(const struct wait_calls_reading *reading, const struct call *call)
+{
+	const struct wake until = { .object = call->object, .ns = call->end_ns, .pid = call->pid };
+	size_t low = 0, high = reading->wake_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (wake_order(&reading->wakes[middle], &until) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low--) {
+		const struct wake *wake = &reading->wakes[low];
+
+		if (wake->pid != call->pid || wake->object != call->object ||
+		    wake->ns < call->begin_ns)
+			break;
+		if (wake->thread != call->thread)
+			return wake->thread;
+	}
+	return NO_THREAD;
+}
+
+/* ---- rows ---- */
+
+static const char *thread_comm(const struct wait_calls *calls, uint32_t number, uint64_t ns)
+{
+	const struct samples_thread *thread = &calls->samples->threads[number];
+	const char *comm = thread_names_find(&calls->samples->names, thread->pid, thread->tid, ns);
+
+	return comm && *comm ? comm : thread->comm;
+}
+
+/* Those of one row. */
+static int row_order(const struct call *a, const struct call *b)
+{
+	int order = strcmp(a->comm, b->comm);
+
+	if (!order)
+		order = strcmp(a->function, b->function);
+	if (order)
+		return order;
+	if (a->pid != b->pid)
+		return ORDER(a->pid, b->pid);
+	return a->object != b->object ? ORDER(a->object, b->object) : ORDER(a->stack, b->stack);
+}
+
+/* And of these, those of a waker. */
+static int call_order(const void *left, const void *right)
+{
+	const struct call *a = left, *b = right;
+	int order = row_order(a, b);
+
+	return order ? order : ORDER(a->waker, b->waker);
+}
+
+static int rows_make(struct wait_calls *calls)
+{
+	const struct wait_calls_reading *reading = calls->reading;
+	struct wait_call_row *row;
+	uint64_t waker_ns = 0;
+
+	calls->rows = row = calloc(reading->call_count + 1, sizeof(*row));
+	if (!row)
+		return -ENOMEM;
+	for (size_t i = 0; i < reading->call_count; i++) {
+		const struct call *call = &reading->calls[i];
+		const struct call *last = i ? call - 1 : call;
+		int is_new = !i || row_order(last, call) != 0;
+		uint64_t ns = call->end_ns - call->begin_ns;
+
+		if (is_new)
+			calls->rows[calls->count++] = (struct wait_call_row){
+				.function = call->function,
+				.comm = call->comm,
+				.stack = call->stack,
+				.process = call->process,
+				.has_address = call->kind == CALL_OF_LOCK ||
+					       call->kind == CALL_OF_CONDITION,
+				.has_fd = call->kind == CALL_OF_FD,
+				.object = call->object,
+			};
+		row = &calls->rows[calls->count - 1];
+		row->count++;
+		row->ns += ns;
+		row->longest_ns = ns > row->longest_ns ? ns : row->longest_ns;
+		row->last_ns = call->end_ns > row->last_ns ? call->end_ns : row->last_ns;
+		waker_ns = is_new || last->waker != call->waker ? ns : waker_ns + ns;
+		if (call->waker == NO_THREAD || waker_ns < row->waker_ns)
+			continue;
+		row->waker = call->waker;
+		row->waker_comm = thread_comm(calls, call->waker, call->end_ns);
+		row->waker_ns = waker_ns;
+	}
+	return 0;
+}
+
+int wait_calls_finish(struct wait_calls *calls)
+{
+	struct wait_calls_reading *reading = calls->reading;
+
+	if (reading->wake_count)
+		qsort(reading->wakes, reading->wake_count, sizeof(*reading->wakes), wake_order);
+	for (size_t i = 0; i < reading->call_count; i++) {
+		struct call *call = &reading->calls[i];
+
+		call->comm = thread_comm(calls, call->thread, call->end_ns);
+		if (call->kind == CALL_OF_LOCK || call->kind == CALL_OF_CONDITION)
+			call->waker = waker_of(reading, call);
+	}
+	if (reading->call_count)
+		qsort(reading->calls, reading->call_count, sizeof(*reading->calls), call_order);
+	return rows_make(calls);
+}
+
+void wait_calls_release(struct wait_calls *calls)
+{
+	struct wait_calls_reading *reading = calls->reading;
+
+	for (uint32_t i = 0; reading && reading->roles && i < reading->process_count; i++)
+		free(reading->roles[i]);
+	if (reading) {
+		free(reading->roles);
+		free(reading->calls);
+		free(reading->wakes);
+	}
+	free(reading);
+	free(calls->rows);
+	*calls = (struct wait_calls){ 0 };
+}
