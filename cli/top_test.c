@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/top_count.h"
 #include "cli/top_show.h"
+#include "target/process/target.h"
 #include "trace/testing/packets.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 #include <waymark/marker/field.h>
 
 #define PID 7
@@ -396,6 +399,38 @@ Test(top_threads, wait_that_lasts_is_accounted_once, .init = begin, .fini = end)
 	top_threads_settle(&counted.threads, 3000);
 	top_thread_waited(thread, 1100);
 	cr_expect_str_eq(did(5), "100 100 800 1");
+}
+
+/* The thread that reads is ready, of course. */
+Test(top_threads, sleeper_that_is_ready_when_it_is_read_has_slept, .init = begin, .fini = end)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	struct top_thread *thread;
+
+	top_threads_times(&counted.threads, getpid(), 1000000000);
+	top_threads_next(&counted.threads);
+	nanosleep(&nap, NULL);
+	top_threads_times(&counted.threads, getpid(), 11000000000);
+	thread = top_threads_get(&counted.threads, (uint32_t)gettid(), 0);
+	cr_assert_not_null(thread);
+	cr_expect_gt(thread->ns[TOP_ASLEEP], 9000000000);
+}
+
+Test(top_threads, thread_that_has_not_slept_is_ready, .init = begin, .fini = end)
+{
+	struct top_thread *thread;
+	long sleeps;
+
+	do {
+		top_threads_times(&counted.threads, getpid(), 1000000000);
+		sleeps = target_status_number(gettid(), "voluntary_ctxt_switches");
+		top_threads_next(&counted.threads);
+		top_threads_times(&counted.threads, getpid(), 11000000000);
+	} while (sleeps != target_status_number(gettid(), "voluntary_ctxt_switches"));
+	thread = top_threads_get(&counted.threads, (uint32_t)gettid(), 0);
+	cr_assert_not_null(thread);
+	cr_expect_eq(thread->ns[TOP_ASLEEP], 0);
+	cr_expect_gt(thread->ns[TOP_READY], 9000000000);
 }
 
 Test(top_threads, threads_without_room_are_others, .init = begin, .fini = end)

@@ -213,8 +213,21 @@ void top_threads_check(struct top_threads *threads, int reads_waits)
 }
 
 /*
- * The kernel adds a wait for a CPU to schedstat when it is over. So what a thread that is ready now
- * has spent neither running nor asleep is taken as such a wait, and comes off that later.
+ * Whether it has not slept since it was last read: then it was ready at that time, too. One that is
+ * not ready is not read.
+ */
+static int has_not_slept(struct top_thread *thread, pid_t pid, pid_t tid)
+{
+	int is_ready = target_thread_state(pid, tid) == 'R';
+	long before = thread->sleeps;
+
+	thread->sleeps = is_ready ? target_status_number(tid, "voluntary_ctxt_switches") : -1;
+	return is_ready && thread->sleeps >= 0 && thread->sleeps == before;
+}
+
+/*
+ * The kernel adds a wait for a CPU to schedstat when it is over. So of a thread that has not slept,
+ * what it has not run is taken as such a wait, and comes off that later.
  */
 static void times_add(struct top_thread *thread, const struct target_times *times, int is_ready,
 		      uint64_t now_ns)
@@ -237,9 +250,9 @@ static void times_add(struct top_thread *thread, const struct target_times *time
 static void times_take(struct top_threads *threads, pid_t pid, pid_t tid, uint64_t now_ns)
 {
 	struct top_thread *thread = top_threads_get(threads, (uint32_t)tid, 1);
-	int is_ready = target_thread_state(pid, tid) == 'R';
 	struct target_times times;
 	char comm[16] = "";
+	int is_ready;
 
 	if (!thread) {
 		threads->other_switches++;
@@ -247,6 +260,7 @@ static void times_take(struct top_threads *threads, pid_t pid, pid_t tid, uint64
 	}
 	if (target_thread_times(pid, tid, &times))
 		return; /* it has just ended */
+	is_ready = has_not_slept(thread, pid, tid);
 	if (thread->has_times)
 		times_add(thread, &times, is_ready, now_ns);
 	else

@@ -29,6 +29,7 @@ struct top_thread {
 	int is_seen;		    /* it had an event in the interval */
 	uint64_t ran_ns, waited_ns; /* of its schedstat, so far accounted for */
 	int has_times;
+	long sleeps; /* how often it has slept, when it was last read; 0: not yet */
 };
 
 /* What came; a sample shows that a thread runs. */
