@@ -6,17 +6,18 @@
 #include "cli/report.h"
 
 #include "cli/cli.h"
+#include "cli/lock_names.h"
 #include "cli/watch_where.h"
-#include "target/code/symbol.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>
 
 static const struct row_column lock_columns[] = {
 	{ "mutex", ROW_TEXT, ROW_PLAIN, 0,
-	  "its variable, or its module and offset; else its address" },
+	  "its variable, and where in it, or its module and offset; else its address" },
 	{ "mutex_address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "in the process" },
 	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the process" },
 	{ "waiter", ROW_TEXT, ROW_PLAIN, 0, "the thread that waited: its name and number" },
@@ -44,28 +45,8 @@ static const char *lock_thread_text(const struct report_locks *locks, const stru
 	return text;
 }
 
-/* "pool_lock", "shop+0x4080" or the address, in text[], which is returned. */
-static const char *mutex_text(struct images *images, uint32_t process, uint64_t ns,
-			      uint64_t address, char text[128])
-{
-	struct image *image = images_get(images, process);
-	const struct image_place *place;
-	const struct image_module *module;
-
-	if (image)
-		image = image_then(image, ns, NULL);
-	place = image ? image_place(image, address) : NULL; /* opens the module's file */
-	module = place ? place->module : NULL;
-	if (!module)
-		snprintf(text, 128, "0x%" PRIx64, address);
-	else if (!module->file ||
-		 code_symbol_data_at(module->file, address - module->base, text, 128))
-		snprintf(text, 128, "%s+0x%" PRIx64, module->name, address - module->base);
-	return text;
-}
-
 static void lock_row_put(struct rows *rows, const struct report_locks *locks,
-			 const struct lock_row *row)
+			 struct lock_names *names, const struct lock_row *row)
 {
 	static const struct spot_frame nowhere;
 	/* a return address: the call is before it */
@@ -73,10 +54,11 @@ static void lock_row_put(struct rows *rows, const struct report_locks *locks,
 								row->last_ns, row->place - 1)
 					       : NULL;
 	const struct spot_frame *frame = where ? &where->spot.frames[0] : &nowhere;
-	char mutex[128], waiter[48], holder[48], place[WATCH_WHERE_BYTES];
+	char waiter[48], holder[48], place[WATCH_WHERE_BYTES];
 
 	ROWS_PUT(rows, lock_columns,
-		 row_text(mutex_text(locks->images, row->process, row->last_ns, row->mutex, mutex)),
+		 row_text(lock_name(names, locks->images, row->process, row->last_ns, row->mutex,
+				    sizeof(pthread_mutex_t))),
 		 row_address(row->mutex), row_u64(row->pid),
 		 row_text(lock_thread_text(locks, row, row->waiter, waiter)), row_u64(row->waiter),
 		 row_text(lock_thread_text(locks, row, row->holder, holder)), row_u64(row->holder),
@@ -115,13 +97,16 @@ void report_locks_release(struct report_locks *locks)
 
 void report_locks_print(const struct report_locks *locks, uint64_t shown, struct rows *rows)
 {
+	struct lock_names names = { 0 };
+
 	rows_open(rows, &report_lock_table,
 		  &(struct rows_layout){ .none = "No thread waited for a mutex that another held.",
 					 .shown = shown,
 					 .more = "-n 0 shows all" });
 	for (size_t i = 0; i < locks->locks.count; i++)
-		lock_row_put(rows, locks, &locks->locks.rows[i]);
+		lock_row_put(rows, locks, &names, &locks->locks.rows[i]);
 	rows_close(rows);
+	lock_names_release(&names);
 }
 
 /* ---- calls that wait ---- */
@@ -130,8 +115,8 @@ static const struct row_column wait_call_columns[] = {
 	{ "thread", ROW_TEXT, ROW_PLAIN, 0, "the name of the threads" },
 	{ "call", ROW_TEXT, ROW_PLAIN, 0, "the function of the C library that waited" },
 	{ "for", ROW_TEXT, ROW_PLAIN, 0,
-	  "the lock's variable, or its module and offset, else its address; the descriptor; null: "
-	  "time, a signal, several descriptors, a thread or a process" },
+	  "the lock, named as in the table lock; the descriptor; null: time, a signal, several "
+	  "descriptors, a thread or a process" },
 	{ "address", ROW_ADDRESS, ROW_PLAIN, ROW_DETAIL, "of the lock; null: it is for none" },
 	{ "fd", ROW_U64, ROW_PLAIN, ROW_DETAIL, "the descriptor, likewise" },
 	{ "count", ROW_U64, ROW_COUNT, 0, "so many calls took longer than a microsecond" },
@@ -147,7 +132,8 @@ static ROW_TABLE(report_wait_call_table, "wait_call",
 
 struct wait_calls_printing {
 	const struct report_wait_calls *waits;
-	char object[128], waker[48], stack[REPORT_STACK_BYTES];
+	struct lock_names names;
+	char fd[16], waker[48], stack[REPORT_STACK_BYTES];
 };
 
 static void wait_call_make(void *data, size_t number, struct row_value *row)
@@ -157,18 +143,17 @@ static void wait_call_make(void *data, size_t number, struct row_value *row)
 	const struct wait_call_row *call = &printing->waits->calls.rows[number];
 	const char *object = NULL;
 
-	if (call->has_address)
-		object = mutex_text(samples->images, call->process, call->last_ns, call->object,
-				    printing->object);
-	else if (call->has_fd) {
-		snprintf(printing->object, sizeof(printing->object), "fd %d", (int)call->object);
-		object = printing->object;
-	}
+	snprintf(printing->fd, sizeof(printing->fd), "fd %d", (int)call->object);
+	if (call->lock_bytes)
+		object = lock_name(&printing->names, samples->images, call->process, call->last_ns,
+				   call->object, call->lock_bytes);
+	else if (call->has_fd)
+		object = printing->fd;
 	if (call->waker_comm)
 		snprintf(printing->waker, sizeof(printing->waker), "%s-%" PRIu32, call->waker_comm,
 			 samples->threads[call->waker].tid);
 	ROWS_FILL(row, wait_call_columns, row_text(call->comm), row_text(call->function),
-		  row_text(object), call->has_address ? row_address(call->object) : row_null(),
+		  row_text(object), call->lock_bytes ? row_address(call->object) : row_null(),
 		  call->has_fd ? row_u64((uint32_t)call->object) : row_null(), row_u64(call->count),
 		  row_u64(call->ns), row_u64(call->longest_ns),
 		  row_text(call->waker_comm ? printing->waker : NULL),
@@ -205,4 +190,5 @@ void report_wait_calls_print(struct rows *rows, const struct report *report,
 	};
 
 	rows_put_sorted(rows, &sorted, layout);
+	lock_names_release(&printing.names);
 }

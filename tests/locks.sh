@@ -68,8 +68,8 @@ expect "waits for the mutex" "$(wait_of pthread_mutex_lock kept waiter count)" 1
 woken_by=$(wait_of pthread_mutex_lock kept waiter woken_by)
 # the second of them is woken by the first
 [[ " $(said keeper) $(said waiter | tr '\n' ' ') " == *" ${woken_by##*-} "* ]] || fail "woken by $woken_by"
-expect "the listener's waits" "$(wait_of pthread_cond_wait condition listener count)" 1
-woken_by=$(wait_of pthread_cond_wait condition listener woken_by)
+expect "the listener's waits" "$(wait_of pthread_cond_wait "bells[1].condition" listener count)" 1
+woken_by=$(wait_of pthread_cond_wait "bells[1].condition" listener woken_by)
 expect "woke the listener" "${woken_by##*-}" "$(said main)"
 [ "$(wait_of pthread_mutex_timedlock heap impatient time_ns)" -ge 9000000 ] || fail "the impatient did not wait: $(cat text)"
 expect "attempts are no waits" "$(grep -c trylock text)" 0

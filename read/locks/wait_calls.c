@@ -5,6 +5,8 @@
 #include "base/name_match.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,41 +69,42 @@ const char *const wait_specs[WAIT_SPECS] = {
 static const struct call_function {
 	const char *names; /* behind libc: */
 	uint8_t kind;
+	uint8_t lock_bytes;
 } functions[] = {
-	{ "*_try*", CALL_NONE },
-	{ "pthread_*_unlock", CALL_WAKES },
-	{ "pthread_cond_signal", CALL_WAKES },
-	{ "pthread_cond_broadcast", CALL_WAKES },
-	{ "sem_post", CALL_WAKES },
-	{ "pthread_cond_*wait", CALL_OF_CONDITION },
-	{ "pthread_mutex_*lock", CALL_OF_LOCK },
-	{ "pthread_rwlock_*lock", CALL_OF_LOCK },
-	{ "pthread_barrier_wait", CALL_OF_LOCK },
-	{ "sem_*wait", CALL_OF_LOCK },
-	{ "pthread_*join*", CALL_WAITS },
-	{ "clock_nanosleep", CALL_WAITS },
-	{ "poll", CALL_WAITS },
-	{ "ppoll", CALL_WAITS },
-	{ "*select", CALL_WAITS },
-	{ "wait4", CALL_WAITS },
-	{ "waitid", CALL_WAITS },
-	{ "sigsuspend", CALL_WAITS },
-	{ "epoll_*wait*", CALL_OF_FD },
-	{ "*read", CALL_OF_FD },
-	{ "readv", CALL_OF_FD },
-	{ "recv*", CALL_OF_FD },
-	{ "accept*", CALL_OF_FD },
-	{ "connect", CALL_OF_FD },
-	{ "*write", CALL_OF_FD },
-	{ "writev", CALL_OF_FD },
-	{ "send*", CALL_OF_FD },
-	{ "f*sync", CALL_OF_FD },
-	{ "flock", CALL_OF_FD },
+	{ "*_try*", CALL_NONE, 0 },
+	{ "pthread_*_unlock", CALL_WAKES, 0 },
+	{ "pthread_cond_signal", CALL_WAKES, 0 },
+	{ "pthread_cond_broadcast", CALL_WAKES, 0 },
+	{ "sem_post", CALL_WAKES, 0 },
+	{ "pthread_cond_*wait", CALL_OF_CONDITION, sizeof(pthread_cond_t) },
+	{ "pthread_mutex_*lock", CALL_OF_LOCK, sizeof(pthread_mutex_t) },
+	{ "pthread_rwlock_*lock", CALL_OF_LOCK, sizeof(pthread_rwlock_t) },
+	{ "pthread_barrier_wait", CALL_OF_LOCK, sizeof(pthread_barrier_t) },
+	{ "sem_*wait", CALL_OF_LOCK, sizeof(sem_t) },
+	{ "pthread_*join*", CALL_WAITS, 0 },
+	{ "clock_nanosleep", CALL_WAITS, 0 },
+	{ "poll", CALL_WAITS, 0 },
+	{ "ppoll", CALL_WAITS, 0 },
+	{ "*select", CALL_WAITS, 0 },
+	{ "wait4", CALL_WAITS, 0 },
+	{ "waitid", CALL_WAITS, 0 },
+	{ "sigsuspend", CALL_WAITS, 0 },
+	{ "epoll_*wait*", CALL_OF_FD, 0 },
+	{ "*read", CALL_OF_FD, 0 },
+	{ "readv", CALL_OF_FD, 0 },
+	{ "recv*", CALL_OF_FD, 0 },
+	{ "accept*", CALL_OF_FD, 0 },
+	{ "connect", CALL_OF_FD, 0 },
+	{ "*write", CALL_OF_FD, 0 },
+	{ "writev", CALL_OF_FD, 0 },
+	{ "send*", CALL_OF_FD, 0 },
+	{ "f*sync", CALL_OF_FD, 0 },
+	{ "flock", CALL_OF_FD, 0 },
 };
 
 /* What an event class is to us, and which of its fields have what. */
 struct role {
-	uint8_t kind;
+	uint8_t kind, lock_bytes;
 	int8_t object, lock, duration; /* FIELD_NONE */
 };
 
@@ -110,7 +113,7 @@ struct call {
 	uint64_t begin_ns, end_ns, object;
 	uint32_t process, pid, thread, stack;
 	uint32_t waker; /* NO_THREAD */
-	uint8_t kind;
+	uint8_t kind, lock_bytes;
 };
 
 /* A lock was let go. */
@@ -158,6 +161,7 @@ static struct role role_of(const struct trace_class *class)
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
 		if (name_match(functions[i].names, name)) {
 			role.kind = functions[i].kind;
+			role.lock_bytes = functions[i].lock_bytes;
 			break;
 		}
 	return role;
@@ -216,7 +220,8 @@ static int call_add(struct wait_calls *calls, const struct merge_event *event,
 			     .pid = event->pid,
 			     .process = event->stream->process,
 			     .waker = NO_THREAD,
-			     .kind = role->kind };
+			     .kind = role->kind,
+			     .lock_bytes = role->lock_bytes };
 	uint64_t ns;
 	int err = samples_thread_find(calls->samples, event->pid, event->tid, event->ns,
 				      &call.thread);
@@ -359,8 +364,7 @@ static int rows_make(struct wait_calls *calls)
 				.comm = call->comm,
 				.stack = call->stack,
 				.process = call->process,
-				.has_address = call->kind == CALL_OF_LOCK ||
-					       call->kind == CALL_OF_CONDITION,
+				.lock_bytes = call->lock_bytes,
 				.has_fd = call->kind == CALL_OF_FD,
 				.object = call->object,
 			};
@@ -389,7 +393,7 @@ int wait_calls_finish(struct wait_calls *calls)
 		struct call *call = &reading->calls[i];
 
 		call->comm = thread_comm(calls, call->thread, call->end_ns);
-		if (call->kind == CALL_OF_LOCK || call->kind == CALL_OF_CONDITION)
+		if (call->lock_bytes)
 			call->waker = waker_of(reading, call);
 	}
 	if (reading->call_count)

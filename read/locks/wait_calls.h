@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What threads waited for in calls of the C library: the events of wait_specs[], one for each call
+ * Calls of the C library in which threads waited, by the events of wait_specs[]: one for each call
  * that took longer than a microsecond, at its end. It takes what is there of them.
  *
  * A call that lets a lock go, as pthread_mutex_unlock(), takes so long where it wakes a thread. The
@@ -20,8 +20,9 @@ struct wait_call_row {
 	const char *function, *comm;
 	uint32_t stack;	  /* of the samples'; the innermost is the function */
 	uint32_t process; /* of the trace's facts: whose address it is */
-	uint8_t has_address, has_fd;
-	uint64_t object; /* the address of a lock, or a descriptor */
+	uint8_t has_fd;
+	uint8_t lock_bytes; /* of a lock's type; 0: it is none */
+	uint64_t object;    /* the address of a lock, or a descriptor */
 	uint64_t count, ns, longest_ns;
 	uint64_t last_ns; /* the wall clock when the last of them ended */
 	/* the thread that ended most of the time, so much; NULL: not known */

@@ -130,7 +130,7 @@ Test(wait_calls, last_unlock_within_the_wait_is_the_wakers)
 	call(3, UNLOCK, 1250, 1260, M);
 	read_all();
 	cr_assert_eq(calls.count, 1);
-	cr_expect(expect_row("pthread_mutex_lock", M, 1, 1000, 2)->has_address);
+	cr_expect(expect_row("pthread_mutex_lock", M, 1, 1000, 2)->lock_bytes);
 	cr_expect_eq(calls.rows[0].longest_ns, 1000);
 }
 

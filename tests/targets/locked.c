@@ -20,7 +20,10 @@
 
 pthread_mutex_t kept = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t *heaped, signalled = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+static struct {
+	int rung;
+	pthread_cond_t condition;
+} bells[2] = { { 0, PTHREAD_COND_INITIALIZER }, { 0, PTHREAD_COND_INITIALIZER } };
 static pthread_barrier_t barrier;
 static _Atomic pid_t tids[WAITERS], listening;
 static int is_set;
@@ -100,7 +103,7 @@ static void *listener(void *data)
 	pthread_mutex_lock(&signalled);
 	listening = gettid();
 	while (!is_set)
-		pthread_cond_wait(&condition, &signalled);
+		pthread_cond_wait(&bells[1].condition, &signalled);
 	pthread_mutex_unlock(&signalled);
 	printf("listener %d\n", gettid());
 	return data;
@@ -140,7 +143,7 @@ int main(void)
 	await_futex(listening);
 	pthread_mutex_lock(&signalled);
 	is_set = 1;
-	pthread_cond_signal(&condition);
+	pthread_cond_signal(&bells[1].condition);
 	pthread_mutex_unlock(&signalled);
 	pthread_join(one, NULL);
 
