@@ -330,7 +330,7 @@ static int report_read(struct report *report, const struct report_options *optio
 				     report->wheres);
 	if (!err && (wants_all || options->views & VIEW_SAMPLES))
 		err = report_samples(&report->samples, &report->images, &options->samples);
-	if (!err && (wants_all || options->views & VIEW_WAITS))
+	if (!err && (wants_all || options->views & (VIEW_WAITS | VIEW_SLOWEST)))
 		err = report_wait_calls(&report->wait_calls, &report->images);
 	if (!err && options->views & VIEW_SLOWEST)
 		err = report_slow(report);

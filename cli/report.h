@@ -5,6 +5,7 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "cli/lock_names.h"
 #include "cli/watch_writers.h"
 #include "read/history/samples.h"
 #include "read/locks/locks.h"
@@ -215,6 +216,12 @@ int report_spans_are_there(const struct report *report, unsigned int views);
 /* Begin to observe a pass, if the trace has such calls. 0 or an error. Release in any case. */
 int report_wait_calls(struct report_wait_calls *waits, struct images *images);
 void report_wait_calls_release(struct report_wait_calls *waits);
+
+#define REPORT_WAIT_BYTES 600
+
+/* "pthread_mutex_lock(pool.lock)", "read(fd 3)", "wait4". In text[], which is returned. */
+const char *report_wait_text(const struct report_wait_calls *waits, struct lock_names *names,
+			     const struct wait_call *call, char text[REPORT_WAIT_BYTES]);
 void report_wait_calls_print(struct rows *rows, const struct report *report,
 			     const struct rows_layout *layout);
 

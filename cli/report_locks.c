@@ -6,7 +6,6 @@
 #include "cli/report.h"
 
 #include "cli/cli.h"
-#include "cli/lock_names.h"
 #include "cli/watch_where.h"
 
 #include <inttypes.h>
@@ -160,6 +159,23 @@ static void wait_call_make(void *data, size_t number, struct row_value *row)
 		  row_text(report_stack_text(&samples->stacks,
 					     samples->stacks.all[call->stack].outer, 0,
 					     printing->stack)));
+}
+
+const char *report_wait_text(const struct report_wait_calls *waits, struct lock_names *names,
+			     const struct wait_call *call, char text[REPORT_WAIT_BYTES])
+{
+	const char *lock = call->lock_bytes
+				   ? lock_name(names, waits->stacks.images, call->process,
+					       call->end_ns, call->object, call->lock_bytes)
+				   : NULL;
+
+	if (lock)
+		snprintf(text, REPORT_WAIT_BYTES, "%s(%s)", call->function, lock);
+	else if (call->has_fd)
+		snprintf(text, REPORT_WAIT_BYTES, "%s(fd %d)", call->function, (int)call->object);
+	else
+		snprintf(text, REPORT_WAIT_BYTES, "%s", call->function);
+	return text;
 }
 
 int report_wait_calls(struct report_wait_calls *waits, struct images *images)

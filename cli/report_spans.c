@@ -341,6 +341,8 @@ static const struct row_column slow_columns[] = {
 	{ "pid", ROW_U64, ROW_PLAIN, ROW_DETAIL, "its process" },
 	{ "tid", ROW_U64, ROW_PLAIN, 0, "its thread" },
 	{ "span", ROW_TEXT, ROW_PLAIN, 0, "its name" },
+	{ "waited", ROW_U64, ROW_NS, 0, "the longest wait in it, as record --waits found" },
+	{ "for", ROW_TEXT, ROW_PLAIN, 0, "that call, and its lock or descriptor" },
 	{ "arguments", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "the fields of its begin" },
 	{ "result", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "the fields of its end" },
 };
@@ -444,6 +446,7 @@ static void slow_rows(struct rows *rows, const struct report *report)
 {
 	const struct span_calls *calls = &report->calls;
 	uint64_t first_ns = reader_begin_ns(report->reader);
+	struct lock_names names = { 0 };
 
 	rows_open(rows, &report_slow_table, &(struct rows_layout){ .more = "--slowest N" });
 	for (size_t i = 0; i < calls->slow_count; i++) {
@@ -451,16 +454,23 @@ static void slow_rows(struct rows *rows, const struct report *report)
 		const struct trace_stream *stream = &report->reader->streams[slow->begin.stream];
 		uint64_t ns = reader_ns(report->reader, stream_clock(report->reader, stream),
 					slow->begin_ticks);
+		const struct wait_call *wait = wait_calls_longest(
+			&report->wait_calls.calls, stream->pid, stream->tid, ns, ns + slow->ns);
+		char text[REPORT_WAIT_BYTES];
 
 		ROWS_PUT(rows, slow_columns, row_u64(ns - first_ns), row_u64(slow->ns),
 			 row_u64(slow->self_ns),
 			 TIME_VALUES(report->slow[i].is_switched, report->slow[i].ns),
 			 row_text(stream->comm), row_u64(stream->pid), row_u64(stream->tid),
 			 row_text(report->summary->spans[slow->span].name),
+			 wait ? row_u64(wait->end_ns - wait->begin_ns) : row_null(),
+			 row_text(wait ? report_wait_text(&report->wait_calls, &names, wait, text)
+				       : NULL),
 			 row_text(report->slow[i].arguments), row_text(report->slow[i].result));
 	}
 	rows_skip(rows, calls->fitting - calls->slow_count);
 	rows_close(rows);
+	lock_names_release(&names);
 }
 
 /* ---- all ---- */

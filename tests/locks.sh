@@ -74,6 +74,10 @@ expect "woke the listener" "${woken_by##*-}" "$(said main)"
 [ "$(wait_of pthread_mutex_timedlock heap impatient time_ns)" -ge 9000000 ] || fail "the impatient did not wait: $(cat text)"
 expect "attempts are no waits" "$(grep -c trylock text)" 0
 grep -qE '^[a-z]*  *pthread_join  *-  ' text || fail "main joins no one: $(cat text)"
+run 0 -o slow --waits -e 'func:impatient/ret/' -- ./locked
+"$waymark" report --slowest 1 --event '*impatient' slow >text || fail "report --slowest: $?"
+grep -qE ' locked:impatient  *[0-9.]+ ms  pthread_mutex_timedlock\(0x[0-9a-f]+\) ' text ||
+	fail "what the slowest waited for: $(cat text)"
 run 0 -o pipes --waits -- sh -c '(sleep 0.05; echo) | { read -r x; }'
 "$waymark" report --waits pipes >text || fail "report --waits: $?"
 grep -qE '^sh  *read  *fd 0  ' text || fail "no wait for a pipe: $(cat text)"

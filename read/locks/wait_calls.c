@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define FIELD_NONE (-1)
-#define NO_THREAD UINT32_MAX
 
 /* What a call of a function is, and what its first argument. */
 enum call_kind {
@@ -108,14 +107,6 @@ struct role {
 	int8_t object, lock, duration; /* FIELD_NONE */
 };
 
-struct call {
-	const char *function, *comm;
-	uint64_t begin_ns, end_ns, object;
-	uint32_t process, pid, thread, stack;
-	uint32_t waker; /* NO_THREAD */
-	uint8_t kind, lock_bytes;
-};
-
 /* A lock was let go. */
 struct wake {
 	uint64_t object, ns;
@@ -125,7 +116,7 @@ struct wake {
 struct wait_calls_reading {
 	struct role **roles; /* for each process, by class index; NULL: it has none */
 	uint32_t process_count;
-	struct call *calls;
+	struct wait_call *calls;
 	struct wake *wakes;
 	size_t call_count, call_room, wake_count, wake_room;
 };
@@ -199,7 +190,8 @@ static int roles_make(struct wait_calls_reading *reading, const struct facts *me
 
 /* ---- the pass ---- */
 
-static int wake_add(struct wait_calls_reading *reading, const struct call *call, uint64_t object)
+static int wake_add(struct wait_calls_reading *reading, const struct wait_call *call,
+		    uint64_t object)
 {
 	if (array_grow(&reading->wakes, &reading->wake_room, reading->wake_count + 1,
 		       sizeof(*reading->wakes)))
@@ -215,13 +207,14 @@ static int call_add(struct wait_calls *calls, const struct merge_event *event,
 {
 	struct wait_calls_reading *reading = calls->reading;
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
-	struct call call = { .function = strchr(event->class->name, ':') + 1,
-			     .end_ns = event->ns,
-			     .pid = event->pid,
-			     .process = event->stream->process,
-			     .waker = NO_THREAD,
-			     .kind = role->kind,
-			     .lock_bytes = role->lock_bytes };
+	struct wait_call call = { .function = strchr(event->class->name, ':') + 1,
+				  .end_ns = event->ns,
+				  .pid = event->pid,
+				  .tid = event->tid,
+				  .process = event->stream->process,
+				  .waker = WAIT_NO_WAKER,
+				  .has_fd = role->kind == CALL_OF_FD,
+				  .lock_bytes = role->lock_bytes };
 	uint64_t ns;
 	int err = samples_thread_find(calls->samples, event->pid, event->tid, event->ns,
 				      &call.thread);
@@ -231,10 +224,10 @@ static int call_add(struct wait_calls *calls, const struct merge_event *event,
 	trace_fields(fields, event->class, event->fields);
 	ns = fields[role->duration].value.u;
 	call.begin_ns = ns < event->ns ? event->ns - ns : event->ns;
-	call.object = call.kind == CALL_WAITS ? 0 : fields[role->object].value.u;
-	if (call.kind == CALL_WAKES)
+	call.object = role->kind == CALL_WAITS ? 0 : fields[role->object].value.u;
+	if (role->kind == CALL_WAKES)
 		return wake_add(reading, &call, call.object);
-	if (call.kind == CALL_OF_CONDITION && role->lock != FIELD_NONE)
+	if (role->kind == CALL_OF_CONDITION && role->lock != FIELD_NONE)
 		err = wake_add(reading, &call, fields[role->lock].value.u);
 	if (!err)
 		err = samples_stack(calls->samples, event, 0, &call.stack);
@@ -284,8 +277,8 @@ static int wake_order(const void *left, const void *right)
 	return a->object != b->object ? ORDER(a->object, b->object) : ORDER(a->ns, b->ns);
 }
 
-/* The thread that last let the lock go while this one waited. NO_THREAD: none is known. */
-static uint32_t waker_of(const struct wait_calls_reading *reading, const struct call *call)
+/* The thread that last let the lock go while this one waited. WAIT_NO_WAKER: none is known. */
+static uint32_t waker_of(const struct wait_calls_reading *reading, const struct wait_call *call)
 {
 	const struct wake until = { .object = call->object, .ns = call->end_ns, .pid = call->pid };
 	size_t low = 0, high = reading->wake_count;
@@ -307,7 +300,7 @@ static uint32_t waker_of(const struct wait_calls_reading *reading, const struct 
 		if (wake->thread != call->thread)
 			return wake->thread;
 	}
-	return NO_THREAD;
+	return WAIT_NO_WAKER;
 }
 
 /* ---- rows ---- */
@@ -321,7 +314,7 @@ static const char *thread_comm(const struct wait_calls *calls, uint32_t number, 
 }
 
 /* Those of one row. */
-static int row_order(const struct call *a, const struct call *b)
+static int row_order(const struct wait_call *a, const struct wait_call *b)
 {
 	int order = strcmp(a->comm, b->comm);
 
@@ -337,7 +330,7 @@ static int row_order(const struct call *a, const struct call *b)
 /* And of these, those of a waker. */
 static int call_order(const void *left, const void *right)
 {
-	const struct call *a = left, *b = right;
+	const struct wait_call *a = left, *b = right;
 	int order = row_order(a, b);
 
 	return order ? order : ORDER(a->waker, b->waker);
@@ -353,8 +346,8 @@ static int rows_make(struct wait_calls *calls)
 	if (!row)
 		return -ENOMEM;
 	for (size_t i = 0; i < reading->call_count; i++) {
-		const struct call *call = &reading->calls[i];
-		const struct call *last = i ? call - 1 : call;
+		const struct wait_call *call = &reading->calls[i];
+		const struct wait_call *last = i ? call - 1 : call;
 		int is_new = !i || row_order(last, call) != 0;
 		uint64_t ns = call->end_ns - call->begin_ns;
 
@@ -365,7 +358,7 @@ static int rows_make(struct wait_calls *calls)
 				.stack = call->stack,
 				.process = call->process,
 				.lock_bytes = call->lock_bytes,
-				.has_fd = call->kind == CALL_OF_FD,
+				.has_fd = call->has_fd,
 				.object = call->object,
 			};
 		row = &calls->rows[calls->count - 1];
@@ -374,7 +367,7 @@ static int rows_make(struct wait_calls *calls)
 		row->longest_ns = ns > row->longest_ns ? ns : row->longest_ns;
 		row->last_ns = call->end_ns > row->last_ns ? call->end_ns : row->last_ns;
 		waker_ns = is_new || last->waker != call->waker ? ns : waker_ns + ns;
-		if (call->waker == NO_THREAD || waker_ns < row->waker_ns)
+		if (call->waker == WAIT_NO_WAKER || waker_ns < row->waker_ns)
 			continue;
 		row->waker = call->waker;
 		row->waker_comm = thread_comm(calls, call->waker, call->end_ns);
@@ -383,14 +376,54 @@ static int rows_make(struct wait_calls *calls)
 	return 0;
 }
 
+/* By the thread, and the end. */
+static int end_order(const void *left, const void *right)
+{
+	const struct wait_call *a = left, *b = right;
+
+	if (a->pid != b->pid)
+		return ORDER(a->pid, b->pid);
+	return a->tid != b->tid ? ORDER(a->tid, b->tid) : ORDER(a->end_ns, b->end_ns);
+}
+
+const struct wait_call *wait_calls_longest(const struct wait_calls *calls, uint32_t pid,
+					   uint32_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct wait_calls_reading *reading = calls->reading;
+	const struct wait_call from = { .pid = pid, .tid = tid, .end_ns = from_ns };
+	const struct wait_call *longest = NULL;
+	size_t low = 0, high = reading ? reading->call_count : 0;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (end_order(&reading->calls[middle], &from) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; reading && low < reading->call_count; low++) {
+		const struct wait_call *call = &reading->calls[low];
+
+		if (call->pid != pid || call->tid != tid || call->end_ns > to_ns)
+			break;
+		if (call->begin_ns >= from_ns &&
+		    (!longest ||
+		     call->end_ns - call->begin_ns > longest->end_ns - longest->begin_ns))
+			longest = call;
+	}
+	return longest;
+}
+
 int wait_calls_finish(struct wait_calls *calls)
 {
 	struct wait_calls_reading *reading = calls->reading;
+	int err;
 
 	if (reading->wake_count)
 		qsort(reading->wakes, reading->wake_count, sizeof(*reading->wakes), wake_order);
 	for (size_t i = 0; i < reading->call_count; i++) {
-		struct call *call = &reading->calls[i];
+		struct wait_call *call = &reading->calls[i];
 
 		call->comm = thread_comm(calls, call->thread, call->end_ns);
 		if (call->lock_bytes)
@@ -398,7 +431,10 @@ int wait_calls_finish(struct wait_calls *calls)
 	}
 	if (reading->call_count)
 		qsort(reading->calls, reading->call_count, sizeof(*reading->calls), call_order);
-	return rows_make(calls);
+	err = rows_make(calls);
+	if (reading->call_count)
+		qsort(reading->calls, reading->call_count, sizeof(*reading->calls), end_order);
+	return err;
 }
 
 void wait_calls_release(struct wait_calls *calls)

@@ -192,6 +192,29 @@ Test(wait_calls, attempt_and_functions_of_other_modules_are_no_waits)
 	cr_expect_eq(calls.count, 1);
 }
 
+static const struct wait_call *longest(uint32_t thread, uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t clock = stream_clock(reader, &reader->streams[0]);
+
+	return wait_calls_longest(&calls, 10, 20 + thread, reader_ns(reader, clock, from_ns),
+				  reader_ns(reader, clock, to_ns));
+}
+
+Test(wait_calls, longest_of_a_thread_within_a_time_is_found)
+{
+	call(0, LOCK, 100, 200, M);
+	call(0, READ, 300, 600, 3);
+	call(0, SLEEP, 700, 800, 0);
+	call(1, READ, 100, 900, 4);
+	read_all();
+	cr_expect_str_eq(longest(0, 100, 800)->function, "read");
+	cr_expect_eq(longest(0, 100, 800)->object, 3);
+	cr_expect_str_eq(longest(0, 400, 800)->function, "clock_nanosleep");
+	cr_expect_str_eq(longest(0, 100, 599)->function, "pthread_mutex_lock");
+	cr_expect_null(longest(0, 801, 900));
+	cr_expect_null(longest(2, 100, 900));
+}
+
 Test(wait_calls, duration_longer_than_the_clock_is_none)
 {
 	call(0, LOCK, 100, 200, M);
