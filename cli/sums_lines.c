@@ -29,7 +29,7 @@ static const struct row_column sum_columns[] = {
 	  "so many different values in one row; else null" },
 	{ "event", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT of a marker or a probe" },
 	{ "fields", ROW_TEXT, ROW_PLAIN, ROW_DETAIL, "those of by=; null: none" },
-	{ "by", ROW_TEXT, ROW_PLAIN, 0, "the values of these fields" },
+	{ "by", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "the values of these fields" },
 };
 static ROW_TABLE(report_sum_table, "sum", "Sums in place of events, the greatest first.",
 		 sum_columns);
@@ -41,7 +41,7 @@ static const struct row_column bucket_columns[] = {
 	{ "bar", ROW_TEXT, ROW_PLAIN, ROW_FOR_TEXT, "the same" },
 	{ "field", ROW_TEXT, ROW_PLAIN, 0, "that of hist=" },
 	{ "event", ROW_TEXT, ROW_PLAIN, 0, "SUBSYSTEM:EVENT of a marker or a probe" },
-	{ "by", ROW_TEXT, ROW_PLAIN, 0, "the values of the fields of by=" },
+	{ "by", ROW_TEXT, ROW_PLAIN, ROW_QUOTED, "the values of the fields of by=" },
 };
 static ROW_TABLE(report_bucket_table, "sum_bucket", "How often each size of value came (hist=).",
 		 bucket_columns);

@@ -202,6 +202,12 @@ refused()
 	grep -qF -e "$2" words || fail "$1: no '$2' in: $(cat words)"
 }
 
+# which calls failed: constants by their names, texts with quotes
+rm -rf some
+"$waymark" record -o some -e 'func:open@libc.so.6/count,if=ret<0,by=errno+file/' -- cat /none >text 2>words &&
+	fail "cat /none: status 0"
+grep -qxE ' +1  libc:open  ENOENT, "/none"' text || fail "failed calls: $(cat text words)"
+
 rm -rf none
 run 1 --policy cyclic -o none -e 'func:place@filtered/count/' -- ./filtered
 grep -q 'cyclic would overwrite sums' words || fail "cyclic: $(cat words)"

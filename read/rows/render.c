@@ -152,7 +152,7 @@ static int put_unit(struct out *out, enum row_unit unit, const struct row_value 
 static void put_text(struct out *out, const struct row_column *column,
 		     const struct row_value *value)
 {
-	char tamed[1024];
+	char tamed[CELL_BYTES_MAX];
 
 	if (value->type != ROW_TEXT &&
 	    put_unit(out, value->unit ? value->unit : column->unit, value))
