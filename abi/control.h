@@ -45,7 +45,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 16
+#define CONTROL_VERSION 17
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -95,6 +95,7 @@ enum control_type {
 	CONTROL_UNRECORDED = 14,
 	/* carries a socket (SCM_RIGHTS) for a stopper (abi/stopper.h); not answered but there */
 	CONTROL_STOPPER = 15,
+	CONTROL_HANDLER_FAILED = 16, /* why an object can't be loaded, in words */
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */
@@ -122,6 +123,10 @@ enum control_type {
 	 * or added up
 	 */
 	CONTROL_PREDICATES = 47,
+	CONTROL_HANDLER_FILE = 48, /* struct control_handler_file, then a piece (abi/handler.h) */
+	/* struct control_handlers, then struct control_handler: load that object */
+	CONTROL_HANDLERS = 49,
+	CONTROL_UNLOAD = 50,
 };
 
 struct wm_message {

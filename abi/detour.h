@@ -212,7 +212,8 @@ struct control_detour {
 	uint8_t starts;	    /* bit i: an instruction begins at the kept byte i */
 	uint8_t predicates; /* how many struct predicate follow the texts */
 	uint8_t sums;	    /* and struct sum_field */
-	uint8_t reserved[5];
+	uint8_t handler;    /* the session's, of its one event (abi/handler.h); 0: none */
+	uint8_t reserved[4];
 };
 
 /*

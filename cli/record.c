@@ -46,7 +46,7 @@
 
 struct record_options {
 	struct targets targets;
-	struct command_texts specs;
+	struct command_texts specs, handlers;
 	char dir[PATH_MAX];
 	uint64_t for_ns; /* 0: no end */
 	int json, verbose, wait_all, compress;
@@ -64,6 +64,8 @@ static const char help[] =
 	"\n"
 	"  -e, --event SPEC    what to record, as marker:SUBSYSTEM:EVENT or func:NAME/ret,arg1/; may be\n"
 	"                      given again; see waymark help spec (default: every marker)\n"
+	"  --handler FILE.so   call its handlers at markers and probes: waymark-handler(3); may be given\n"
+	"                      again\n"
 	"  --locks             also what waymark report --locks reads: calls that lock a mutex\n"
 	"  --waits             also what waymark report --waits reads: calls that wait for a lock,\n"
 	"                      a descriptor, a child, or some time\n"
@@ -154,6 +156,7 @@ static const char *const triggers[] = { "crash", "exit", "signal", "signal:", NU
 
 static const struct command_option table[] = {
 	{ "event", 'e', COMMAND_TEXTS, COMMAND_TO(record_options, specs) },
+	{ "handler", 0, COMMAND_TEXTS, COMMAND_TO(record_options, handlers) },
 	{ "locks", 0, COMMAND_CALL, .take = locks_take, .has_no_value = 1 },
 	{ "waits", 0, COMMAND_CALL, .take = waits_take, .has_no_value = 1 },
 	{ "output", 'o', COMMAND_CALL, .take = dir_take },
@@ -237,7 +240,7 @@ static int options_read(struct record_options *options, int argc, char **argv)
 	if (folder_plan_is_used(&options->plan) && options->compress)
 		return complain_usage("record", "--compress is for a recording of one folder: use "
 						"waymark compress DIR/0001");
-	options->is_default = !options->specs.count;
+	options->is_default = !options->specs.count && !options->handlers.count;
 	if (options->is_default && command_line_text("marker:*:*", &options->specs))
 		return CLI_FAILED;
 	/* with a trigger, a program without markers is worth to be recorded */
@@ -392,6 +395,8 @@ static int set_up(struct recording *recording)
 	recording->session->patience->watcher = (struct session_watcher){ on_progress, recording };
 	for (size_t i = 0; i < options->specs.count && !err; i++)
 		err = wm_session_add(recording->session, options->specs.all[i]);
+	for (size_t i = 0; i < options->handlers.count && !err; i++)
+		err = wm_session_handler_add(recording->session, options->handlers.all[i]);
 	if (!err)
 		err = folder_plan_is_used(&options->plan)
 			      ? folder_plan_begin(&recording->plan, recording->session)

@@ -51,6 +51,10 @@ compiles()
 	man_example waymark-probe.3
 } | compiles probe -c
 {
+	printf '#include <stddef.h>\n#include <waymark/handler.h>\n'
+	man_example waymark-handler.3
+} | compiles handler -shared -fPIC
+{
 	echo '#include <stdio.h>
 	#include <waymark/error.h>
 	#include <waymark/session.h>
@@ -247,6 +251,7 @@ while read -r line; do
 	*"trail --lines"*) grep -q 'text\[count\]' out || fail "README.md: $line: $(cat out)" ;;
 	*"dump open.trace") grep -qE 'libc:open\("/none", O_RDONLY\) = -1 ENOENT <[0-9.]+>$' out || fail "README.md: $line: $(cat out)" ;;
 	*"dump failed.trace") [ "$(grep -cE 'libc:open: \{ file = "/none", oflag = O_RDONLY, ret = -1, errno = ENOENT, duration = [0-9]+ \}$' out) $(wc -l <out)" = "1 1" ] || fail "README.md: $line: $(cat out)" ;;
+	*"dump handled.trace") [ "$(grep -cE 'libc:open: \{ arg1 = "/none", arg2 = 0, ret = -1, duration = [0-9]+ \}$' out) $(wc -l <out)" = "1 1" ] || fail "README.md: $line: $(cat out)" ;;
 	*"dump --limit 2 callers.trace") grep -q '^    #1 stock_save (locks.c:[0-9]*)$' out || fail "README.md: $line: $(cat out)" ;;
 	*"dump"*) grep -q 'shop:bake:.*order = ' out || fail "README.md: $line: $(cat out)" ;;
 	esac

@@ -6,8 +6,8 @@
 . "$(dirname "$0")/folder_setup.bash"
 
 include=$source_dir/include/waymark
-# for marker, probe, agent, session, trail, kevent, claim, trace, list
-programs="spans probe agent live trail stores reserve events places"
+# for marker, probe, handler, agent, session, trail, kevent, claim, trace, list
+programs="spans probe handler agent live trail stores reserve events places"
 
 # ---- rules ----
 
@@ -48,6 +48,7 @@ compile()
 	local flags
 
 	read -ra flags <<<"$(pkg-config --cflags --libs waymark waymark-agent)"
+	[ "$1" != handler ] || flags+=(-shared -fPIC)
 	"${compiler[@]}" -O1 -g -Wall -Wextra -pedantic-errors -Werror "$2" -o "$1" "${flags[@]}" 2>words ||
 		fail "${compiler[0]}: $2: $(cat words)"
 }
@@ -150,6 +151,9 @@ for language in c c++; do
 	./init || fail "$language: a first value is not right"
 	timeout 60 ./spans || fail "$language: spans"
 	expect "$language: probe" "$(./probe)" "1000 bytes counted"
+	"$WAYMARK_BUILD/cli/waymark" record --handler ./handler -o "handled-$language" -- cat /none 2>words
+	"$WAYMARK_BUILD/cli/waymark" dump "handled-$language" >handled.out
+	expect "$language: handler" "$(grep -c 'libc:open: .*"/none", .*ret = -1,' handled.out)" 1
 	timeout 60 ./trail ./crash >trail.out 2>&1 || fail "$language: trail: $(cat trail.out)"
 	grep -q "crash.c:" trail.out || fail "$language: trail shows no line: $(cat trail.out)"
 	"$WAYMARK_BUILD/cli/waymark" record -o "spans-$language" -- ./spans 2>words ||

@@ -229,6 +229,21 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 int wm_session_add(struct wm_session *session, const char *spec);
 
 /*
+ * Have the handlers of a shared object (waymark-handler(3)) judge hits: each asks for its marker,
+ * function or probe as wm_session_add() would, but a marker that a spec of the session takes
+ * already. The object's own markers are recorded, too. Called before wm_session_start(), which
+ * compares the types with those of each process, and has each process load the object.
+ * wm_session_stop() unloads it.
+ * 0; -EBUSY: the session runs; an error of wm_session_add(); -errno; or
+ *
+ *	-WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH
+ *	-WM_E_HANDLER		it has no handlers, or two for one event; the detail says more.
+ *				Also of wm_session_start(): their types differ from a process's,
+ *				or the process can't load it
+ */
+int wm_session_handler_add(struct wm_session *session, const char *path);
+
+/*
  * Take a running process in: loads the agent into it when it is not there yet. A child of the
  * caller that ends in that moment may find its status taken: waitpid(2) then says ECHILD. A process
  * that executes another program later is recorded up to there.

@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "base/socketdir.h"
 #include "inside/control/detours.h"
+#include "inside/control/handler_objects.h"
 #include "inside/control/message.h"
 #include "inside/control/report.h"
 #include "inside/control/session_table.h"
@@ -139,6 +140,8 @@ static void finish_closing(struct session *session, unsigned int timeout_ms)
 		error = store_close(session_lane(session));
 	session->state = error ? SESSION_LEFT : SESSION_FREE;
 	lock_release(&agent_lock);
+	if (!error)
+		objects_release(session_lane(session));
 }
 
 /*
@@ -153,6 +156,8 @@ static void take_back(void)
 		if (!store_quiet(i, QUIET_AGAIN_MS) && !store_close(i))
 			sessions[i].state = SESSION_FREE;
 		lock_release(&agent_lock);
+		if (sessions[i].state == SESSION_FREE)
+			objects_release(i);
 	}
 }
 
@@ -400,7 +405,8 @@ static void serve_session(struct session *session)
 void session_poll_fds(struct pollfd fds[SESSIONS_MAX])
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
-		fds[i] = (struct pollfd){ .fd = sessions[i].fd, .events = POLLIN };
+		fds[i] = (struct pollfd){ .fd = objects_is_loading(i) ? -1 : sessions[i].fd,
+					  .events = POLLIN };
 }
 
 void session_serve(const struct pollfd fds[SESSIONS_MAX])

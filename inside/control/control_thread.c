@@ -5,6 +5,7 @@
 #include "base/kernel.h"
 #include "inside/control/agent_session.h"
 #include "inside/control/detours.h"
+#include "inside/control/handler_objects.h"
 #include "inside/control/listen.h"
 #include "inside/control/session_table.h"
 #include "inside/control/stopper_client.h"
@@ -349,6 +350,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 		if (fds[SESSIONS_MAX + 1].revents)
 			listen_accept();
 	}
+	objects_serve();
 	cost_counters_serve();
 	now_ns = lock_now_ns();
 	is_tick = now_ns >= *next_tick_ns;
@@ -408,7 +410,8 @@ static void run(int wake_fd)
 		else if (ever)
 			greet_until_ns = 0;
 		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
-		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits())
+		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits() &&
+		    !objects_are_busy())
 			return;
 		why = seccomp_yield_takes_all();
 		if (why) {

@@ -19,6 +19,7 @@
 #include "inside/control/agent.h"
 #include "inside/control/agent_session.h"
 #include "inside/control/control_thread.h"
+#include "inside/control/handler_objects.h"
 #include "inside/control/session_table.h"
 #include "inside/detour/detour.h"
 #include "inside/detour/return.h"
@@ -137,6 +138,7 @@ static void child(void)
 	cost_counters_forked();
 	registry_listen(NULL);
 	session_forked(followed, !is_whole || was_watched);
+	objects_forked(followed);
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
 	return_forked(forking_tid, kernel_gettid());

@@ -8,6 +8,7 @@
 #include "base/predicate.h"
 #include "base/socketdir.h"
 #include "inside/control/detours.h"
+#include "inside/control/handler_objects.h"
 #include "inside/control/message.h"
 #include "inside/control/report.h"
 #include "inside/control/session_table.h"
@@ -343,6 +344,25 @@ static int serve_wait(const struct wm_message *message, const char *body)
 	return 1;
 }
 
+static int serve_handlers(struct session *session, const struct wm_message *message,
+			  const char *body)
+{
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	if (message->type == CONTROL_HANDLER_FILE)
+		return objects_file(body, message->bytes);
+	if (message->type == CONTROL_UNLOAD)
+		return objects_unload(session_lane(session), message->serial);
+	return objects_load(session_lane(session), message->serial, body, message->bytes);
+}
+
+/* Whether it would arm what a handler that isn't there is to judge. */
+static int arms(uint16_t type)
+{
+	return type == CONTROL_ARM || type == CONTROL_PLACE || type == CONTROL_COMMIT ||
+	       type == CONTROL_ADOPT;
+}
+
 static int serve_list(struct session *session)
 {
 	int error = lock_take(&agent_lock, SESSION_LOCK_MS);
@@ -359,8 +379,10 @@ static int serve_list(struct session *session)
 int request_serve(struct session *session, const struct wm_message *message, struct change *change)
 {
 	const char *body = (const char *)(message + 1);
-	int error;
+	int error = objects_error(session_lane(session));
 
+	if (error && arms(message->type))
+		return error;
 	switch (message->type) {
 	case CONTROL_OPEN:
 		return serve_open(session, message, body);
@@ -381,6 +403,10 @@ int request_serve(struct session *session, const struct wm_message *message, str
 		return serve_watch(session, message, body);
 	case CONTROL_SEEN:
 		return serve_seen(session);
+	case CONTROL_HANDLER_FILE:
+	case CONTROL_HANDLERS:
+	case CONTROL_UNLOAD:
+		return serve_handlers(session, message, body);
 	case CONTROL_LIST:
 		return serve_list(session);
 	case CONTROL_WAIT:

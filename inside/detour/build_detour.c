@@ -11,6 +11,7 @@
 #include "inside/detour/hook.h"
 #include "inside/detour/memory.h"
 #include "inside/detour/return.h"
+#include "inside/marker/handlers.h"
 #include "inside/marker/hit.h"
 #include "inside/marker/predicates.h"
 #include "inside/marker/sums.h"
@@ -568,6 +569,7 @@ static void set_event(struct detour *detour, int which, const struct record_layo
 	event->is_once = which && record->flags & DETOUR_ONCE;
 	if (which && !event->is_once)
 		return;
+	event->handler = event->keeps ? 0 : record->handler;
 	event->is_summed = (record->flags & DETOUR_SUMS) != 0 && !event->keeps;
 	event->sum_count = record->sums;
 	event->sums = (const void *)((const char *)record + layout->sums);
@@ -754,6 +756,13 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		choice->detour = table_find(record, table_hash(record));
 		choice->head = choice->detour ? choice->detour->head : chain_find(record);
 		record = (const void *)((const char *)record + record->bytes);
+	}
+	for (unsigned int i = 0; i < count && !error; i++) {
+		const struct control_detour *choice = choices[i].record;
+
+		if (!handlers_has(lane, choice->handler,
+				  choice->types[(choice->flags & DETOUR_ONCE) != 0]))
+			error = -WM_E_FIELD_TYPES;
 	}
 	if (!error) {
 		refusal->point = records->point;

@@ -15,6 +15,7 @@
 
 #include "abi/site.h"
 #include "inside/marker/cost.h"
+#include "inside/marker/handlers.h"
 #include "inside/marker/predicates.h"
 #include "inside/marker/sums.h"
 #include "inside/patch/sort.h"
@@ -240,6 +241,8 @@ static int check_wishes(const struct variant *variant, unsigned int lane)
 
 	if (!cost_fits(costs, callers, variant->types))
 		return -E2BIG;
+	if (!handlers_fit(variant, lane))
+		return -WM_E_FIELD_TYPES;
 	count = predicates_bind(variant, lane, tests);
 	if (count < 0)
 		return count;

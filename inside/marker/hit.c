@@ -583,9 +583,20 @@ static inline void note_begin(struct writer *writer, const struct marker *marker
 	*(volatile uint64_t *)&writer->begun = begun;
 }
 
+/* Ordinary code of the user's, above which hits of its own may come. */
+static __attribute__((noinline, cold)) int handler_takes(struct writer *writer, int depth,
+							 const struct plan_consumer *consumer,
+							 const uint64_t *payload)
+{
+	struct handler_call call = { writer, consumer->handler, (const unsigned char *)payload,
+				     depth };
+
+	return vectors_call(probelist_judge, &call) != 0;
+}
+
 /*
  * For each session that has it, or lost its begin. Returns the lanes that discarded it; *rejected:
- * those whose predicates do not hold.
+ * those whose predicates do not hold, or whose handler does not take the hit.
  */
 static inline __attribute__((always_inline)) uint32_t
 record_all(struct writer *writer, int depth, const struct plan *plan, const uint64_t *payload,
@@ -604,7 +615,10 @@ record_all(struct writer *writer, int depth, const struct plan *plan, const uint
 			lane_rejected(writer,
 				      depth < 0 ? NULL : writer_lane(writer, consumer->lane, depth),
 				      consumer->lane, depth);
-		} else if (plan->keeps)
+		} else if (consumer->handler && wanted & lane && depth >= 0 &&
+			   !handler_takes(writer, depth, consumer, payload))
+			*rejected |= lane;
+		else if (plan->keeps)
 			continue;
 		else if ((wanted | lost) & lane && record(writer, depth, plan, consumer, payload,
 							  sp, (lost & lane) != 0, callers))

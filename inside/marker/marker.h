@@ -34,6 +34,7 @@ struct variant {
 	uint8_t predicate_first;      /* those of fields before it are another event's */
 	uint8_t is_summed, sum_count; /* of a detour, likewise: abi/sum.h */
 	const struct sum_field *sums;
+	uint8_t handler;    /* of a detour: its session's number (abi/handler.h); 0: none */
 	uint8_t keeps;	    /* plan.h; then predicates of other fields are the return's */
 	uint8_t is_once;    /* the event of a call with DETOUR_ONCE */
 	struct site *sites; /* in modules that are loaded */

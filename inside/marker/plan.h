@@ -66,6 +66,9 @@ enum plan_costs { PLAN_COSTS_NONE, PLAN_COSTS_FIRST, PLAN_COSTS_LAST };
 /* PLAN_EARLY_RANGE: it has one test, on a range of a field. */
 enum plan_early { PLAN_EARLY_NOT, PLAN_EARLY, PLAN_EARLY_RANGE };
 
+/* A handler from outside (abi/handler.h). */
+typedef int (*plan_handler)(const unsigned char *payload);
+
 struct plan_probe {
 	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
 	void (*fn)(void);
@@ -168,6 +171,7 @@ struct plan {
 	const struct plan_sums *sums;	     /* likewise */
 	uint8_t callers;		     /* the most that a consumer wants */
 	uint8_t is_return;		     /* of `record`'s function */
+	uint8_t has_handlers;		     /* some consumer has */
 	char kind;			     /* as in the site's text */
 	const struct control_detour *record; /* NULL: a marker's */
 	struct plan_consumer {
@@ -177,6 +181,7 @@ struct plan {
 		uint8_t callers;		/* at most; 0: none, and no callchain */
 		uint8_t first_test, test_count; /* of the plan's; none: it wants all hits */
 		uint8_t sums; /* number + 1 of the plan's: it wants these in place of events */
+		plan_handler handler; /* NULL: none */
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */
 };
@@ -210,6 +215,18 @@ struct probe_call {
 	const unsigned char *payload;
 	int depth;
 };
+
+/*
+ * A handler from outside, in place of a plan's probes: whether it takes the hit, by way of
+ * vectors_call(). One that this thread is running already takes none of its own hits.
+ */
+struct handler_call {
+	struct writer *writer;
+	plan_handler handler;
+	const unsigned char *payload;
+	int depth;
+};
+long probelist_judge(void *call);
 
 /*
  * Call each probe of call->plan, except those that this thread is running already. Ordinary code

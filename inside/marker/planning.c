@@ -2,6 +2,7 @@
 #include "inside/marker/marker.h"
 
 #include "abi/detour.h"
+#include "inside/marker/handlers.h"
 #include "inside/marker/predicates.h"
 #include "inside/marker/sums.h"
 #include "inside/runtime/heap.h"
@@ -165,6 +166,10 @@ static struct plan *make(struct variant *variant)
 			plan->costs = variant->kind == 'b' ? PLAN_COSTS_LAST : PLAN_COSTS_FIRST;
 		if (variant->lanes & 1u << lane && store_clock(lane) != STORE_CLOCK_TSC)
 			plan->uses_tsc = 0;
+	}
+	for (unsigned int i = 0; i < plan->consumer_count; i++) {
+		plan->consumers[i].handler = handlers_find(variant, plan->consumers[i].lane);
+		plan->has_handlers |= plan->consumers[i].handler != NULL;
 	}
 	plan->probe_count = variant->probe_count;
 	if (variant->probe_count)

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <waymark/handler.h>
 
 struct pending {
 	struct pending *next;
@@ -215,6 +216,23 @@ static int is_running(const struct writer *writer, const struct plan_probe *prob
 			return 1;
 	}
 	return 0;
+}
+
+long probelist_judge(void *data)
+{
+	const struct handler_call *call = data;
+	const struct plan_probe probe = { .fn = (void (*)(void))call->handler };
+	struct writer *writer = call->writer;
+	int saved_errno = errno, takes;
+
+	if (is_running(writer, &probe, call->depth))
+		return 0;
+	writer->running[call->depth] = NULL;
+	writer->running_fn[call->depth] = probe.fn;
+	takes = call->handler(call->payload) == WM_RECORD;
+	writer->running_fn[call->depth] = NULL;
+	errno = saved_errno;
+	return takes;
 }
 
 /* A handler that passes its own marker is not called again for it: that would never end. */

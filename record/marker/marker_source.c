@@ -393,7 +393,9 @@ static int refused_take(struct wm_session *session, struct process *process,
 	if (head.error == -WM_E_FIELD_TYPES &&
 	    second < (const char *)message->body + message->bytes)
 		site_place(second, other, sizeof(other));
-	if (head.error == -E2BIG)
+	if (head.error == -WM_E_FIELD_TYPES && !other[0])
+		snprintf(words, sizeof(words), ": its handler has other types");
+	else if (head.error == -E2BIG)
 		snprintf(words, sizeof(words),
 			 ": its fields, counts and callchain are more than 16");
 	else if (head.error == -EEXIST)

@@ -160,6 +160,7 @@ static size_t predicates_append(const struct code_place *place, unsigned char *r
 
 	code_predicates_write(place, (struct predicate *)(void *)(record + bytes));
 	detour->predicates = (uint8_t)place->predicate_count;
+	detour->handler = (uint8_t)place->handler;
 	if (place->sums) {
 		code_sums_write(place, (struct sum_field *)(void *)(record + bytes + more));
 		detour->sums = (uint8_t)place->sums->count;
@@ -296,7 +297,8 @@ static int has_same_sums(const struct code_place *there, const struct code_place
 /* Whether one event or its sums have all hits that the other has, and of sums no others. */
 static int has_all_hits(const struct code_place *there, const struct code_place *place)
 {
-	if (there->is_once != place->is_once || there->trigger != place->trigger)
+	if (there->is_once != place->is_once || there->trigger != place->trigger ||
+	    there->handler != place->handler)
 		return 0;
 	if (there->sums || place->sums)
 		return has_same_sums(there, place) && has_same_predicates(there, place);
@@ -454,6 +456,10 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	wanted.is_safe = making->spec->request->is_safe;
 	wanted.callers = making->spec->request->callers;
 	wanted.trigger = making->spec->trigger;
+	wanted.handler = making->spec->handler;
+	/* the result alone, as the handler has it: not errno */
+	if (wanted.handler && wanted.return_count > 1)
+		wanted.return_count = 1;
 	if (*making->spec->request->event) {
 		wanted.subsystem = making->spec->request->subsystem;
 		wanted.event = making->spec->request->event;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "record/handler/handler_file.h"
 #include "record/session/adopt.h"
 #include "record/session/patience.h"
 #include "record/session/process.h"
@@ -163,7 +164,12 @@ int session_disarm(struct wm_session *session, struct process *process)
 	process->arming = PROCESS_DISARMED; /* ARMED -> DISARMED */
 	process->silence.since_ns = 0;
 	is_silent_long(process); /* all processes begin process->silence at the same time */
-	return err ? err : process_request(process, CONTROL_QUIET, NULL, 0);
+	if (!err)
+		err = process_request(process, CONTROL_QUIET, NULL, 0);
+	if (!err && process->has_handlers)
+		err = process_request(process, CONTROL_UNLOAD, NULL, 0);
+	process->has_handlers = 0;
+	return err;
 }
 
 int session_let_go(struct process *process)
@@ -201,6 +207,9 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		return -ECANCELED; /* it runs unrecorded */
 	err = process_request(process, CONTROL_OPEN, parts, 2);
 	if (err || !records)
+		return err;
+	err = handlers_send(session, process);
+	if (err)
 		return err;
 	adopts = adopt_ask(session, process);
 	err = adopts < 0 ? adopts : session_arm(session, process);

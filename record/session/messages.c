@@ -189,7 +189,8 @@ static int take_done(struct wm_session *session, struct process *process,
 			     "a thread runs under a seccomp filter, which might kill the program "
 			     "for the system calls that read counts: leave out /count=.../");
 	/* if it can't adopt, adopt_answered() places everything */
-	else if (process->done.error && !process->error && type != CONTROL_ADOPT)
+	else if (process->done.error && !process->error && type != CONTROL_ADOPT &&
+		 type != CONTROL_UNLOAD)
 		process->error = process->done.error;
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;

@@ -2,6 +2,7 @@
 #include "record/session/process.h"
 
 #include "base/maps.h"
+#include "record/handler/handler_file.h"
 #include "record/probe/probes.h"
 #include "record/session/life.h"
 #include "record/session/triggers.h"
@@ -141,13 +142,20 @@ uint32_t process_tool_pid(const struct wm_session *session, const struct process
  * given. One that is closed is no longer mapped: it has the path that it was loaded
  * with. NULL: no memory.
  */
-static char *module_path(const struct process *process, const struct control_module *about,
-			 const char *path)
+static char *module_path(const struct wm_session *session, const struct process *process,
+			 const struct control_module *about, const char *path)
 {
 	const struct map *map;
 	struct maps maps = { 0 };
 	char *found = NULL;
 
+	/* an object of handlers, which the agent loads by a descriptor */
+	if (!strncmp(path, "/proc/self/task/", strlen("/proc/self/task/"))) {
+		const char *file = handlers_path(session, about->build_id, about->build_id_bytes);
+
+		found = file ? realpath(file, NULL) : NULL;
+		return found ? found : strdup(path);
+	}
 	if (path[0] == '/' || path[0] == '[')
 		return strdup(path);
 	for (size_t i = process->module_count; about->gone && i-- && !found;)
@@ -186,7 +194,7 @@ int process_module(struct wm_session *session, struct process *process,
 		   const struct control_module *module, const char *path)
 {
 	uint64_t ns = session_wall_ns(session, ticks_monotonic_ns());
-	char *own = module_path(process, module, path);
+	char *own = module_path(session, process, module, path);
 	int err = own ? 0 : -ENOMEM;
 
 	if (!err && process->trace >= 0 && session->writer)

@@ -96,10 +96,11 @@ struct process {
 	int error;		  /* the first error that was answered, until a caller resets it */
 
 	/* how it came, and of one that waits to run: */
-	int invited; /* attached to or launched by us; it did not connect unasked */
-	int let_go;  /* GO was sent */
-	int runs;    /* launched: GO was answered, or it continued without */
-	int named;   /* LIST was sent */
+	int invited;	  /* attached to or launched by us; it did not connect unasked */
+	int let_go;	  /* GO was sent */
+	int runs;	  /* launched: GO was answered, or it continued without */
+	int named;	  /* LIST was sent */
+	int has_handlers; /* so were the session's */
 	/* of its end: */
 	unsigned int ended_in; /* the round of the session's end that made it quiet */
 	int dead;	       /* its pidfd says so */

@@ -19,6 +19,7 @@
 #include <stdint.h>
 #include <waymark/session.h>
 
+struct handlers;
 struct held;
 struct kernel;
 struct ledger;
@@ -49,7 +50,8 @@ struct wm_session {
 	struct live *live;	      /* of branch trails */
 	struct watched_list *watched; /* filled when a watch was found in a process */
 	struct unrecorded_list *unrecorded;
-	struct name_list *names; /* existing markers, once a spec matched none */
+	struct handlers *handlers; /* from outside */
+	struct name_list *names;   /* existing markers, once a spec matched none */
 	struct patience *patience;
 	struct triggers *triggers;
 	struct kernel *kernel; /* of its kernel events; NULL: none */

@@ -2,6 +2,7 @@
 /* Open and close a session; before it starts: what it records, and where to. */
 #include "base/notify.h"
 #include "record/drain/watermark.h"
+#include "record/handler/handler_file.h"
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
 #include "record/session/process.h"
@@ -148,6 +149,7 @@ struct whole {
 	struct live live;
 	struct watched_list watched;
 	struct unrecorded_list unrecorded;
+	struct handlers handlers;
 	struct triggers triggers;
 	struct name_list names;
 	struct patience patience;
@@ -165,6 +167,7 @@ static struct wm_session *session_new(void)
 		.live = &whole->live,
 		.watched = &whole->watched,
 		.unrecorded = &whole->unrecorded,
+		.handlers = &whole->handlers,
 		.triggers = &whole->triggers,
 		.names = &whole->names,
 		.patience = &whole->patience,

@@ -11,6 +11,16 @@
 #include <string.h>
 #include <waymark/error.h>
 
+/* The refused spec, or handler, is more helpful than the pid. Returns the error. */
+static int fail_in(struct wm_session *session, const struct process *process, int err)
+{
+	char detail[DETAIL_BYTES];
+
+	memcpy(detail, session->detail, sizeof(detail));
+	return session_fail(session, err, "pid %d%s%.900s", (int)process->pid,
+			    detail[0] ? ": " : "", detail);
+}
+
 int session_wait_armed(struct wm_session *session, struct process *process)
 {
 	int err = session_wait(session, process, ANSWER_WAIT_MS);
@@ -20,15 +30,7 @@ int session_wait_armed(struct wm_session *session, struct process *process)
 	process->error = 0;
 	if (err == -WM_E_GONE)
 		return 0; /* it ended meanwhile: that is no error */
-	if (err) {
-		char detail[DETAIL_BYTES];
-
-		/* the refused spec is more helpful than the pid */
-		memcpy(detail, session->detail, sizeof(detail));
-		return session_fail(session, err, "pid %d%s%.900s", (int)process->pid,
-				    detail[0] ? ": " : "", detail);
-	}
-	return 0;
+	return err ? fail_in(session, process, err) : 0;
 }
 
 /* Arm in the process what waits for that, and let it run. */
@@ -115,7 +117,7 @@ int wm_session_start(struct wm_session *session)
 		p->error = 0;
 		err = session_arm(session, p);
 		if (err && err != -WM_E_GONE && err != -WM_E_NO_MARKER && !first)
-			first = session_fail(session, err, "pid %d", (int)p->pid);
+			first = fail_in(session, p, err);
 	}
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (process_is_usable(p) && p->arming == PROCESS_ARMED)

@@ -6,11 +6,11 @@
 
 /*
  * In the order in which they begin: the kernel's events first, so that there are switches for all
- * that threads record; watches once libc's guards (abi/detour.h) are placed; a trail last, since
- * its recorder has to know what is armed.
+ * that threads record; handlers before what they judge; watches once libc's guards (abi/detour.h)
+ * are placed; a trail last, since its recorder has to know what is armed.
  */
-const struct source *const sources[SOURCES] = { &kernel_source, &marker_source, &probe_source,
-						&watch_source, &trail_source };
+const struct source *const sources[SOURCES] = { &kernel_source, &handler_source, &marker_source,
+						&probe_source,	&watch_source,	 &trail_source };
 
 const struct source *source_of(const struct spec *spec)
 {

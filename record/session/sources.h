@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A source is one of the kinds of things that a session records: the kernel's events, markers,
- * probes, watches, a trail. The session's other parts loop over the sources and name none.
+ * probes, watches, a trail; or that judges hits: handlers. The session's other parts loop over the
+ * sources and name none.
  *
  * Any function may be NULL: then there is nothing to do. Functions that return an error set the
  * session's detail.
@@ -23,7 +24,7 @@ struct spec;
 struct wm_session;
 struct wm_session_status;
 
-#define SOURCES 5
+#define SOURCES 6
 
 struct source_change {
 	struct spec *gone; /* not in the list any more */
@@ -115,7 +116,8 @@ struct source {
 	void (*release)(struct wm_session *session);
 };
 
-extern const struct source kernel_source, marker_source, probe_source, watch_source, trail_source;
+extern const struct source kernel_source, handler_source, marker_source, probe_source, watch_source,
+	trail_source;
 extern const struct source *const sources[SOURCES];
 
 /* Each source that has a function; the second, last one first. */

@@ -30,6 +30,7 @@ struct spec {
 	struct trail_request *trail;   /* of a trail; else NULL */
 	struct watch_expr *watch;      /* of a watch; else NULL */
 	struct kernel_request *kernel; /* of the kernel's events; else NULL */
+	unsigned int handler;	       /* of a place: its handler's number, or 0 */
 	unsigned int trigger;	       /* its number (record/session/triggers.h), or 0 */
 	uint64_t matches;	       /* markers or places that ever matched */
 	/* results of places in code: */

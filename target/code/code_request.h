@@ -45,6 +45,8 @@ struct code_request {
 	struct code_wish wishes[CODE_FIELDS_MAX];
 	unsigned int wish_count;
 	int wants_all;	  /* `args` */
+	int is_exact;	  /* of a handler: the wishes alone, also where it has none */
+	int is_once;	  /* likewise: one event, at the return */
 	uint32_t callers; /* bt=N; 0: no callchain */
 	int is_safe;	  /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;

@@ -187,8 +187,8 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 
 	place->field_count = 0;
 	*name = 0;
-	if (request->wants_all ||
-	    (values->is_told && !request->wish_count && !request->sums.is_wanted))
+	if (request->wants_all || (values->is_told && !request->wish_count &&
+				   !request->sums.is_wanted && !request->is_exact))
 		err = take_all(values, place, name);
 	for (unsigned int i = 0; !err && i < request->wish_count; i++) {
 		memcpy(name, request->wishes[i].value, sizeof(request->wishes[i].value));
@@ -417,7 +417,7 @@ int code_predicates_choose(const struct code_request *request, const struct code
 
 	place->predicates = request->predicates;
 	place->predicate_count = request->predicate_count;
-	place->is_once = 0;
+	place->is_once = request->is_once;
 	for (unsigned int i = 0; i < request->predicate_count; i++) {
 		const struct predicate *predicate = &request->predicates[i];
 		struct code_field duration = duration_field, context = { .from = { .bytes = 8 } };

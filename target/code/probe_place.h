@@ -80,6 +80,7 @@ struct code_place {
 	/* at most, in a callchain of each event, which then has a field less; 0: none */
 	uint32_t callers;
 	unsigned int trigger; /* the spec's; 0: none */
+	unsigned int handler; /* likewise */
 	int is_safe;	      /* not where a uprobe of other tools could leave wrong code behind */
 	/* the request's, and which of the event's fields each is about */
 	const struct predicate *predicates;

@@ -3,9 +3,11 @@
  * Every macro, in each language level of C from C11 and of C++ from C++11, with both compilers:
  * none may warn, neither about itself nor about the code around it.
  */
+#include <waymark/handler.h>
 #include <waymark/marker.h>
 #include <waymark/probe.h>
 
+#include <stdbool.h>
 #ifdef __cplusplus
 #include <chrono>
 #include <string>
@@ -110,6 +112,43 @@ int every_handlers(struct wm_probe *probes[4])
 	if (!error)
 		error = wm_probe_begin_every_span(&probes[2], every_on_span, &every_sum);
 	return error ? error : wm_probe_end_every_span(&probes[3], &every_on_span, &every_sum);
+}
+
+/* Handlers from outside: those that use no argument, and those that use all. */
+WM_MARKER_PROBE(every, values, int, const char *, char, unsigned int, void *, struct wm_bytes)
+{
+	every_sum += arg1 + (int)arg4 + arg3 + (arg2 ? *arg2 : 0) + (arg5 ? 1 : 0);
+	return arg6.bytes > 2 ? WM_REJECT : WM_RECORD;
+}
+WM_BEGIN_PROBE(every, span, int)
+{
+	return WM_RECORD;
+}
+WM_END_PROBE(every, span)
+{
+	WAYMARK(every, ended, every_sum);
+	return WM_REJECT;
+}
+WM_USDT_PROBE(every, probe, long, short, bool)
+{
+	return arg1 > arg2 && arg3 ? WM_RECORD : WM_REJECT;
+}
+WM_FUNC_PROBE(libc, malloc, size_t)
+{
+	return arg1 > 4096 ? WM_RECORD : WM_REJECT;
+}
+WM_FUNC_PROBE(any, place, double, float, int, int, int, int, int, int, int, int, int, int, int, int,
+	      int, int)
+{
+	return arg1 > 0.5 && arg16 ? WM_RECORD : WM_REJECT;
+}
+WM_RETURN_PROBE(libc, open, int, const char *, int)
+{
+	return result < 0 && duration > 1000 && arg1 && arg2 ? WM_RECORD : WM_REJECT;
+}
+WM_RETURN_PROBE(libc, getpid, int)
+{
+	return WM_REJECT;
 }
 
 #ifdef __cplusplus

@@ -1,0 +1,251 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Handlers from outside: they judge each hit as their code says, in each way that a program continues or
+# ends; and whatever is wrong with one is said by name and leaves the program alone.
+no_ticker=1
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+build_target handled.c
+
+# handler NAME [COMPILER [OPTION]...]: its source, without the header's line, comes on stdin
+handler()
+{
+	local compiler=${2:-cc} name=$1 language=c
+
+	[ "$compiler" = cc ] || language=c++
+	{ echo '#include <waymark/handler.h>' && cat; } >"$name.c"
+	"$compiler" "${@:3}" -Wall -Wextra -Werror -shared -fPIC -O2 -I"$source_dir/include" -o "$name.so" \
+		-x "$language" "$name.c" || exit 1
+}
+
+# so_many WHAT DIR EVENT COUNT: events of that name
+so_many()
+{
+	expect "$1: $3" "$(of_events "$2" "$3" name | wc -l)" "$4"
+}
+
+# is_loaded PID: an object of handlers is mapped there
+is_loaded()
+{
+	grep -q waymark-handlers "/proc/$1/maps"
+}
+
+handler judge <<'END'
+static int seen;
+WM_MARKER_PROBE(shop, order, int, int, const char *)
+{
+	__atomic_fetch_add(&seen, 1, __ATOMIC_RELAXED);
+	if (arg2 % 5 == 0)
+		WAYMARK(judge, fifth, arg1, seen, arg3);
+	return arg2 % 3 == 0 && *arg3 == 'U' ? WM_RECORD : WM_REJECT;
+}
+WM_USDT_PROBE(shop, sent, long)
+{
+	return arg1 > 89 ? WM_RECORD : WM_REJECT;
+}
+WM_FUNC_PROBE(handled, place, long, int)
+{
+	return arg1 == 7 && arg2 >= 0 ? WM_RECORD : WM_REJECT;
+}
+WM_RETURN_PROBE(handled, place, long, long)
+{
+	return result < 0 && result == -arg1 && duration ? WM_RECORD : WM_REJECT;
+}
+END
+
+# ---- each way, with eight threads: 100 rounds each ----
+
+for way in plain:8 fork:16 exec:16; do
+	threads=${way#*:}
+	run 0 -o "${way%:*}" --wait-all --handler ./judge.so -- ./handled "${way%:*}" 8 100
+	so_many "${way%:*}" "${way%:*}" shop:order $((threads * 17))
+	so_many "${way%:*}" "${way%:*}" judge:fifth $((threads * 20))
+	so_many "${way%:*}" "${way%:*}" shop:sent $((threads * 10))
+	so_many "${way%:*}" "${way%:*}" handled:place $((threads * (1 + 9)))
+	expect "${way%:*}: results" "$(of_events "${way%:*}" handled:place ret | sort -n | uniq -c | xargs)" \
+		"$(for i in 99 88 77 66 55 44 33 22 11; do echo "$threads -$i"; done | xargs)"
+done
+# C++, and conditions: a handler is called for the hits for which they hold
+handler second c++ -std=c++11 <<'END'
+WM_MARKER_PROBE(shop, order, int, int, const char *)
+{
+	WAYMARK(second, called, arg2);
+	return arg2 == 12 ? WM_REJECT : WM_RECORD;
+}
+END
+run 0 -o conditions -e 'shop:order/if=round>=10,if=round<20/' --handler ./second.so -- ./handled plain 2 100
+so_many conditions conditions second:called 20
+so_many conditions conditions shop:order 18
+run 0 -o sums -e 'shop:order/count,if=round<20/' --handler ./second.so -- ./handled plain 2 100
+grep -q '^ *38  *shop:order' out || fail "counts: $(cat out)"
+
+# A handler that calls the function that it is at.
+handler recursive <<'END'
+#include <stdlib.h>
+WM_FUNC_PROBE(libc, malloc, size_t)
+{
+	void *volatile more = malloc(777);
+
+	free(more);
+	return arg1 == 777 ? WM_RECORD : WM_REJECT;
+}
+END
+run 0 -o recursive --handler ./recursive.so -- ./handled plain 2 100
+so_many recursive recursive libc:malloc 200
+
+# ---- a running program: loaded, unloaded under load, again and again; two recorders at once ----
+
+start ./handled serve 8
+await_running $pid
+for i in 1 2 3 4 5; do
+	records "attached" --handler ./judge.so -p $pid
+	! is_loaded $pid || fail "attach $i: it is still loaded"
+done
+begin_record -o first --handler ./judge.so -p $pid
+await_event first judge:fifth
+records second --handler ./second.so -p $pid
+is_loaded $pid || fail "the first recorder's object went with the second's"
+records_on first judge:fifth
+end_record 0 INT
+! is_loaded $pid || fail "two recorders: it is still loaded"
+# the recorder is killed
+begin_record -o killed --handler ./judge.so -p $pid
+await_event killed judge:fifth
+child_of "$recorder" waymark
+kill -9 "$child"
+end_record 137
+goes_on $pid "after kill -9"
+await ! is_loaded $pid || fail "the recorder was killed: it is still loaded"
+! "$waymark" report killed 2>&1 | grep -qi damaged || fail "killed: $("$waymark" report killed)"
+
+# ---- one that does not return, or faults ----
+
+handler blocks <<'END'
+#include <unistd.h>
+WM_MARKER_PROBE(shop, order, int, int, const char *)
+{
+	if (arg1 == 3)
+		pause();
+	return WM_RECORD;
+}
+END
+run 0 -o blocks --for 1s --handler ./blocks.so -p $pid
+says "./blocks.so stays loaded in process $pid: a handler has not returned"
+is_loaded $pid || fail "a thread is in what was unloaded"
+goes_on $pid "a handler blocks"
+so_many blocks blocks shop:late 0
+[ "$(of_events blocks shop:order thread | sort -u | xargs)" = "0 1 2 4 5 6 7" ] ||
+	fail "blocks: threads $(of_events blocks shop:order thread | sort -u | xargs)"
+records "after" -e shop:order -p $pid
+kill $pid
+
+handler faults <<'END'
+WM_MARKER_PROBE(shop, order, int, int, const char *)
+{
+	if (arg2 == 50)
+		*(volatile int *)0 = 1;
+	return WM_RECORD;
+}
+END
+run 139 -o faults --handler ./faults.so -- ./handled plain 1 100
+so_many faults faults shop:order 50
+
+# ---- what is refused before anything is loaded ----
+
+start ./handled serve 1
+await_running $pid
+echo 'this is no ELF file' >text.so
+handler none <<'END'
+int nothing;
+END
+handler types <<'END'
+WM_MARKER_PROBE(shop, order, long, int, const char *) { return WM_RECORD; }
+END
+handler argument <<'END'
+WM_FUNC_PROBE(handled, place, long, double) { return WM_RECORD; }
+END
+handler usdt <<'END'
+WM_USDT_PROBE(shop, sent, int) { return WM_RECORD; }
+END
+handler twice <<'END'
+WM_FUNC_PROBE(any, place, long) { return WM_RECORD; }
+END
+handler undefined <<'END'
+int nowhere(void);
+WM_MARKER_PROBE(shop, order, int, int, const char *) { return nowhere(); }
+END
+handler absent <<'END'
+WM_MARKER_PROBE(shop, ordr, int) { return WM_RECORD; }
+END
+for target in "-p $pid" "-- ./handled plain 1 5"; do
+	# shellcheck disable=SC2086 # words
+	for case in "text|this is no ELF program" "none|./none.so: it has no handlers" \
+		"types|the handler has (i64, i32, str), and $folder/handled has (i32, i32, str)" \
+		"argument|place: the handler has (i64, f64), and $folder/handled has (i64, i32)" \
+		"usdt|shop:sent: the handler has (i32), and $folder/handled has (i64)" \
+		"undefined|undefined symbol: nowhere"; do
+		run 1 -o trace --for 1s --handler "./${case%%|*}.so" $target
+		says "${case#*|}"
+		rm -rf trace
+	done
+done
+run 1 -o trace --handler ./absent.so -p $pid
+says "shop:ordr"
+rm -rf trace
+run 1 -o trace --handler ./twice.so --handler ./twice.so -p $pid
+says "place has two handlers"
+rm -rf trace
+run 1 -o trace --handler ./nowhere.so -p $pid
+says "No such file or directory: ./nowhere.so"
+! is_loaded $pid || fail "something was loaded"
+goes_on $pid "after all that was refused"
+# ---- by the API ----
+
+cat >api.c <<'END'
+#include <errno.h>
+#include <stdio.h>
+#include <waymark/error.h>
+#include <waymark/session.h>
+
+int main(int argc, char **argv)
+{
+	struct wm_session *session;
+	int error = wm_session_open(&session, NULL);
+
+	(void)argc;
+	if (error || wm_session_handler_add(session, "./none.so") != -WM_E_HANDLER ||
+	    wm_session_handler_add(session, "./nowhere.so") != -ENOENT ||
+	    wm_session_handler_add(session, NULL) != -EINVAL ||
+	    wm_session_handler_add(NULL, "./judge.so") != -EINVAL)
+		return 2;
+	error = wm_session_handler_add(session, "./judge.so");
+	if (!error && wm_session_launch(session, argv + 1) < 0)
+		return 3;
+	if (!error)
+		error = wm_session_output(session, "api.trace");
+	if (!error)
+		error = wm_session_start(session);
+	if (!error && wm_session_handler_add(session, "./second.so") != -EBUSY)
+		return 4;
+	while (!error && (error = wm_session_wait(session, -1)) > 0)
+		error = 0;
+	if (!error)
+		error = wm_session_stop(session);
+	if (error)
+		fprintf(stderr, "%s: %s\n", wm_error_text(error), wm_session_detail(session));
+	wm_session_close(session);
+	return error != 0;
+}
+END
+cc -Wall -Werror -I"$source_dir/include" -o api api.c "$WAYMARK_BUILD/libwaymark.so" \
+	-Wl,-rpath,"$WAYMARK_BUILD" || exit 1
+timeout 60 ./api ./handled plain 8 100
+expect "the API: status" $? 0
+so_many "the API" api.trace shop:order $((8 * 17))
+so_many "the API" api.trace judge:fifth $((8 * 20))
+
+# wrong types are an error at compile time
+printf '#include <waymark/handler.h>\nstruct s { int all[4]; };\nWM_FUNC_PROBE(any, f, struct s) { return WM_RECORD; }\n' >wrong.c
+! cc -fPIC -shared -I"$source_dir/include" -o wrong.so wrong.c 2>words || fail "a structure compiles as an argument"
+says "t be an argument of a handler"
+exit $failed
