@@ -348,15 +348,18 @@ static unsigned char *put_costs(unsigned char *to, struct costs *costs)
 static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 		     const uint64_t *payload, uint64_t ticks, uint32_t cap, struct costs *costs)
 {
-	const unsigned char *limit = lane->base + lane->limit;
 	struct wm_page *page = lane->page;
 	uint64_t word = lane->word;
-	unsigned char *start, *to;
+	unsigned char *base = lane->base, *start = base + (uint32_t)word, *to;
+	const unsigned char *limit;
+	uint32_t room;
 
-	if ((int64_t)lane->limit - (uint32_t)word <=
+	store_barrier(); /* as in hit_plain() */
+	room = lane->limit;
+	if ((int64_t)room - (uint32_t)word <=
 	    (int64_t)(plan->payload_words * 8u + costs_bytes(costs)))
 		return -1; /* also when there is no page: then both are 0 */
-	start = lane->base + (uint32_t)word;
+	limit = base + room;
 	to = put_header(page, start, id, &ticks);
 	page->end_ticks = ticks;
 	if (plan->has_refs) {
@@ -800,10 +803,12 @@ hit_is_outside(struct writer *writer, const struct marker *marker, const struct 
 {
 	const struct lane *lane = (struct lane *)((char *)writer + plan->lane_offset);
 	const struct plan_test *test = plan->tests;
+	uint64_t *count = __atomic_load_n(&lane->rejected,
+					  __ATOMIC_RELAXED); /* once: hit_plain() */
 
-	if (plan_range_holds(&test->range, load64(payload + test->offset)) || !lane->rejected)
+	if (plan_range_holds(&test->range, load64(payload + test->offset)) || !count)
 		return 0;
-	++*lane->rejected;
+	++*count;
 	if (part == HIT_WHOLE)
 		count_hit(writer, plan);
 	else
@@ -880,6 +885,10 @@ hit_plain(struct writer *writer, const struct marker *marker, const unsigned cha
 		goto leave;
 	lane = (struct lane *)((char *)writer + plan->lane_offset);
 	offset = (uint32_t)lane->word;
+	to = lane->base + offset;
+	page = lane->page;
+	/* the limit last: a handler that forks, and returns here in the child, makes it 0 */
+	store_barrier();
 	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
 	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes)) {
 		if (plan->ends_early == PLAN_EARLY_RANGE && part != HIT_END)
@@ -888,8 +897,6 @@ hit_plain(struct writer *writer, const struct marker *marker, const unsigned cha
 			done = hit_early(writer, marker, plan, payload, sp, part);
 		goto leave;
 	}
-	to = lane->base + offset;
-	page = lane->page;
 	ticks = clock_ticks(STORE_CLOCK_TSC);
 	if (likely(ticks - page->end_ticks < plan->compact_ticks)) {
 		to = put_compact(to, plan->event_id, ticks);

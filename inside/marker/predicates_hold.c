@@ -106,6 +106,7 @@ int predicates_hold(const struct writer *writer, const struct plan *plan,
 {
 	const struct plan_test *test = plan->tests + consumer->first_test;
 	int all = 1, unreadable = 0;
+	struct wm_store *head;
 
 	for (unsigned int i = 0; i < consumer->test_count; i++, test++) {
 		int holds = all ? test_holds(writer, test, payload, plan->is_careful) : 0;
@@ -118,7 +119,11 @@ int predicates_hold(const struct writer *writer, const struct plan *plan,
 			return 1;
 		all = 1; /* the next spec's begin */
 	}
-	if (unreadable)
-		__atomic_fetch_add(&stores[consumer->lane].head->unreadable, 1, __ATOMIC_RELAXED);
+	if (!unreadable)
+		return 0;
+	/* none in a child that a handler forked, and that returned here */
+	head = __atomic_load_n(&stores[consumer->lane].head, __ATOMIC_RELAXED);
+	if (head)
+		__atomic_fetch_add(&head->unreadable, 1, __ATOMIC_RELAXED);
 	return 0;
 }

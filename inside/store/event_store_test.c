@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define PAIR 1
@@ -214,6 +215,67 @@ Test(store, a_child_never_writes_to_its_parents_pages)
 	cr_assert_eq(in_child(reopen_in_child), 7);
 	check_parent(10);
 	cr_assert_eq(fixture_read(0, width, NULL, NULL), 20);
+}
+
+#define TRAP_FLAG 0x100
+
+static volatile int in_forked;
+static long forked, failed;
+
+static uint32_t bytes_in_open_page(void)
+{
+	for (uint32_t i = 0; i < stores[0].page_count; i++)
+		if (stores[0].pages[i].state == PAGE_OPEN)
+			return (uint32_t)stores[0].pages[i].word;
+	return 0;
+}
+
+/* After each instruction: a handler that forks, and returns in the child too. */
+static void fork_at_step(int number, siginfo_t *info, void *data)
+{
+	ucontext_t *context = data;
+	pid_t pid = fork();
+	int status;
+
+	(void)number, (void)info;
+	if (!pid) {
+		in_forked = 1;
+		store_forked(0);
+		context->uc_mcontext.gregs[REG_EFL] &= ~(greg_t)TRAP_FLAG;
+		return;
+	}
+	waitpid(pid, &status, 0);
+	forked++;
+	failed += status != 0;
+}
+
+static __attribute__((noinline)) void hit_stepped(void)
+{
+	__asm__ volatile("pushf\n\torq %0, (%%rsp)\n\tpopf" ::"i"(TRAP_FLAG) : "memory", "cc");
+	hit_pair(2, 2);
+	__asm__ volatile("pushf\n\tandq %0, (%%rsp)\n\tpopf" ::"i"(~TRAP_FLAG) : "memory", "cc");
+	if (!in_forked)
+		return;
+	hit_pair(3, 3);
+	_exit(0);
+}
+
+/* The first hit, which takes a slot and a page; then one that needs another page. */
+Test(store, handler_may_fork_at_any_instruction_of_a_hit)
+{
+	struct sigaction action = { .sa_sigaction = fork_at_step, .sa_flags = SA_SIGINFO };
+
+	fixture_make(4 * STORE_PAGE_BYTES, STORE_CYCLIC);
+	fixture_arm("store:pair", PAIR, 1);
+	cr_assert_eq(sigaction(SIGTRAP, &action, NULL), 0);
+	hit_stepped();
+	cr_expect_gt(forked, 100);
+	while (bytes_in_open_page() < STORE_PAGE_BYTES - LANE_SLACK - 48)
+		hit_pair(1, 1);
+	for (int i = 0; i < 16 && pages_in(PAGE_FULL) < 1; i++)
+		hit_stepped();
+	cr_expect_eq(pages_in(PAGE_FULL), 1);
+	cr_expect_eq(failed, 0, "%ld of %ld", failed, forked);
 }
 
 Test(store, child_leaves_parents_store_when_tool_closes_it)

@@ -42,16 +42,31 @@ static int slots_are_out(struct store *store)
 	return when && clock_ticks(STORE_CLOCK_TSC) - when < SLOTS_PAUSE_TICKS;
 }
 
+/*
+ * A handler that interrupts a hit may fork, and return into the hit in the child too. There the
+ * lane is wiped, and the store has no head, slots or pages; those that the hit has found before are
+ * private memory. So each function here reads pointers first, and then, once, the number that shows
+ * that they were the store's: how many there are, or the lane's slot.
+ */
+static void numbers_follow(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
 /* FREE -> CLAIMED -> LIVE. Returns its number, or -1. */
 static int64_t slot_take(struct store *store, uint32_t tid, uint32_t depth, const char comm[16])
 {
-	uint32_t start = __atomic_load_n(&store->slot_hand, __ATOMIC_RELAXED);
+	uint32_t start = __atomic_load_n(&store->slot_hand, __ATOMIC_RELAXED), count;
+	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_RELAXED);
+	struct wm_slot *slots = __atomic_load_n(&store->slots, __ATOMIC_RELAXED);
 
+	numbers_follow();
+	count = __atomic_load_n(&store->slot_count, __ATOMIC_RELAXED);
 	if (slots_are_out(store))
 		return -1;
-	for (uint32_t i = 0; i < store->slot_count; i++) {
-		uint32_t number = (start + i) % store->slot_count;
-		struct wm_slot *slot = &store->slots[number];
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t number = (start + i) % count;
+		struct wm_slot *slot = &slots[number];
 		uint32_t none = SLOT_FREE;
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) != SLOT_FREE)
@@ -67,8 +82,7 @@ static int64_t slot_take(struct store *store, uint32_t tid, uint32_t depth, cons
 		slot->rejected = 0;
 		slot->written = 0;
 		slot->next_seq = 0;
-		slot->instance = __atomic_fetch_add(&store->head->next_instance, 1,
-						    __ATOMIC_RELAXED);
+		slot->instance = __atomic_fetch_add(&head->next_instance, 1, __ATOMIC_RELAXED);
 		for (unsigned int c = 0; c < sizeof slot->comm; c++)
 			slot->comm[c] = comm[c];
 		/* pairs with the outside's store of `closed`, where it is a child's */
@@ -83,14 +97,20 @@ static int64_t slot_take(struct store *store, uint32_t tid, uint32_t depth, cons
 static int slot_claim(struct store *store, struct lane *lane, const struct writer *writer,
 		      int depth)
 {
+	struct wm_slot *slots = __atomic_load_n(&store->slots, __ATOMIC_RELAXED);
 	int64_t number = slot_take(store, (uint32_t)writer->tid, (uint32_t)depth, writer->comm);
 
 	if (number < 0)
 		return -1;
-	lane->slot = (uint32_t)number + 1;
-	lane->rejected = &store->slots[number].rejected;
 	lane->end_ticks = 0;
-	return 0;
+	lane->rejected = &slots[number].rejected;
+	__atomic_store_n(&lane->slot, (uint32_t)number + 1, __ATOMIC_RELAXED);
+	numbers_follow();
+	if (number < __atomic_load_n(&store->slot_count, __ATOMIC_RELAXED))
+		return 0;
+	lane->slot = 0; /* the parent's */
+	lane->rejected = NULL;
+	return -1;
 }
 
 int lane_share(struct store *store, uint32_t pid)
@@ -125,9 +145,9 @@ void lane_unshare(struct store *store)
  * sides' page tables and in the caches; going round, each would be touched for the first time until
  * all were. The cyclic policy gets nothing back, and needs the order.
  */
-static uint32_t first_look(struct store *store)
+static uint32_t first_look(struct store *store, const struct wm_store *head)
 {
-	uint32_t freed = __atomic_load_n(&store->head->freed, __ATOMIC_RELAXED);
+	uint32_t freed = __atomic_load_n(&head->freed, __ATOMIC_RELAXED);
 
 	if (store->policy == STORE_CYCLIC ||
 	    __atomic_exchange_n(&store->freed_seen, freed, __ATOMIC_RELAXED) == freed)
@@ -140,8 +160,9 @@ static uint32_t first_look(struct store *store)
  * of these lines leaves a page that says what it said, or nothing; never a slot with pages too few,
  * which would be given to another thread.
  */
-static int steal_page(struct store *store, struct wm_page *page)
+static int steal_page(struct store *store, struct wm_store *head, struct wm_page *page)
 {
+	struct wm_slot *slots = __atomic_load_n(&store->slots, __ATOMIC_RELAXED);
 	uint32_t full = PAGE_FULL;
 	uint32_t slot, events;
 
@@ -153,27 +174,26 @@ static int steal_page(struct store *store, struct wm_page *page)
 	/* releases, so that they are seen in this order */
 	__atomic_store_n(&page->word, PAGE_WORD(PAGE_HEAD_BYTES, 0), __ATOMIC_RELEASE);
 	__atomic_store_n(&page->slot, PAGE_NO_SLOT, __ATOMIC_RELEASE);
-	if (slot < store->slot_count)
-		__atomic_fetch_sub(&store->slots[slot].pages, 1, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&store->head->overwritten, events, __ATOMIC_RELAXED);
+	if (slot < __atomic_load_n(&store->slot_count, __ATOMIC_RELAXED))
+		__atomic_fetch_sub(&slots[slot].pages, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&head->overwritten, events, __ATOMIC_RELAXED);
 	return 1;
 }
 
 /* 0 -> 1; acquire pairs with the release by which the drain gives it back. */
-static int take_free(struct store *store, uint32_t number)
+static int take_free(uint32_t *taken)
 {
 	uint32_t none = 0;
 
-	return __atomic_compare_exchange_n(&store->taken[number], &none, 1, 0, __ATOMIC_ACQUIRE,
-					   __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(taken, &none, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 /* Whether pool_take() may find something since it last found nothing. */
-static int pool_may_have(const struct store *store)
+static int pool_may_have(const struct store *store, const struct wm_store *head)
 {
 	return store->policy == STORE_CYCLIC || !store->full_mark ||
 	       __atomic_load_n(&store->full_mark, __ATOMIC_RELAXED) !=
-		       __atomic_load_n(&store->head->freed, __ATOMIC_ACQUIRE) + 1;
+		       __atomic_load_n(&head->freed, __ATOMIC_ACQUIRE) + 1;
 }
 
 /*
@@ -182,22 +202,26 @@ static int pool_may_have(const struct store *store)
  * free one further on has its turn later. Nothing is ever read back from the store of what the
  * outside can write.
  */
-static int32_t pool_take(struct store *store)
+static int32_t pool_take(struct store *store, struct wm_store *head)
 {
+	uint32_t *all_taken = __atomic_load_n(&store->taken, __ATOMIC_RELAXED);
+	struct wm_page *pages = __atomic_load_n(&store->pages, __ATOMIC_RELAXED);
 	/*
 	 * read before the search: a page given back during it makes the mark stale, so none is
 	 * missed
 	 */
-	uint32_t freed = __atomic_load_n(&store->head->freed, __ATOMIC_ACQUIRE);
-	uint32_t start = first_look(store);
+	uint32_t freed = __atomic_load_n(&head->freed, __ATOMIC_ACQUIRE);
+	uint32_t start = first_look(store, head), count;
 
-	for (uint32_t i = 0; i < store->page_count; i++) {
-		uint32_t number = (start + i) % store->page_count;
-		struct wm_page *page = &store->pages[number];
+	numbers_follow();
+	count = __atomic_load_n(&store->page_count, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t number = (start + i) % count;
+		struct wm_page *page = &pages[number];
 
-		if (__atomic_load_n(&store->taken[number], __ATOMIC_RELAXED)
-			    ? store->policy != STORE_CYCLIC || !steal_page(store, page)
-			    : !take_free(store, number))
+		if (__atomic_load_n(&all_taken[number], __ATOMIC_RELAXED)
+			    ? store->policy != STORE_CYCLIC || !steal_page(store, head, page)
+			    : !take_free(&all_taken[number]))
 			continue;
 		__atomic_store_n(&store->hand, number + 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&page->word, PAGE_WORD(PAGE_HEAD_BYTES, 0), __ATOMIC_RELAXED);
@@ -209,14 +233,21 @@ static int32_t pool_take(struct store *store)
 
 /* ---- a page ---- */
 
-/*
- * A handler that interrupts a hit may fork, and return into the hit in the child too: that finds
- * the lane wiped. So each function here reads the slot once, and 0 means that slot and page are
- * the parent's: the child leaves them alone.
- */
+/* 0 means that slot and page are the parent's: the child leaves them alone. */
 static uint32_t slot_of(const struct lane *lane)
 {
 	return __atomic_load_n(&lane->slot, __ATOMIC_RELAXED);
+}
+
+/* The lane's slot; NULL: it has none. */
+static struct wm_slot *own_slot(const struct store *store, const struct lane *lane)
+{
+	struct wm_slot *slots = __atomic_load_n(&store->slots, __ATOMIC_RELAXED);
+	uint32_t number;
+
+	numbers_follow();
+	number = slot_of(lane);
+	return number ? &slots[number - 1] : NULL;
 }
 
 /* OPEN -> FULL; release: the drain, or the writer that overwrites the page, sees all of it */
@@ -224,15 +255,14 @@ static void page_close(struct store *store, struct lane *lane)
 {
 	struct wm_page *page = lane->page;
 	uint64_t word = lane->word;
-	uint32_t slot = slot_of(lane);
+	struct wm_slot *slot = own_slot(store, lane);
 
 	/*
 	 * before the lane forgets the page, for a handler that jumps out of here: the next builds
 	 * on it
 	 */
 	if (page && slot)
-		__atomic_store_n(&store->slots[slot - 1].written, page->before + (word >> 32),
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&slot->written, page->before + (word >> 32), __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* limit first: a hit that interrupts this finds no room, not a page that is gone */
 	__atomic_store_n(&lane->limit, 0, __ATOMIC_RELAXED);
@@ -251,16 +281,18 @@ static void page_close(struct store *store, struct lane *lane)
 /* 0, or -1 in a child that returned here. */
 static int page_open(struct store *store, struct lane *lane, uint32_t number, uint64_t ticks)
 {
-	struct wm_page *page = &store->pages[number];
+	struct wm_page *page = &__atomic_load_n(&store->pages, __ATOMIC_RELAXED)[number];
+	unsigned char *data = __atomic_load_n(&store->data, __ATOMIC_RELAXED);
+	struct wm_slot *slots = __atomic_load_n(&store->slots, __ATOMIC_RELAXED), *slot;
 	struct clock_readings now;
-	struct wm_slot *slot;
 	uint32_t slot_number;
 
 	clock_at(store->clock, ticks, &now);
+	numbers_follow();
 	slot_number = slot_of(lane);
 	if (!slot_number)
 		return -1;
-	slot = &store->slots[slot_number - 1];
+	slot = &slots[slot_number - 1];
 	page->end_ticks = ticks;
 	page->begin_ticks = ticks;
 	page->seq = slot->next_seq++;
@@ -277,7 +309,7 @@ static int page_open(struct store *store, struct lane *lane, uint32_t number, ui
 	__atomic_store_n(&page->state, PAGE_OPEN, __ATOMIC_RELEASE);
 
 	lane->page = page;
-	lane->base = store->data + (size_t)number * STORE_PAGE_BYTES;
+	lane->base = data + (size_t)number * STORE_PAGE_BYTES;
 	lane->word = PAGE_WORD(PAGE_HEAD_BYTES, 0);
 	/* last, for a handler that jumps out of here: without a limit the rest is not looked at */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -286,7 +318,11 @@ static int page_open(struct store *store, struct lane *lane, uint32_t number, ui
 		return -1;
 	}
 	__atomic_store_n(&lane->limit, STORE_PAGE_BYTES - LANE_SLACK, __ATOMIC_RELAXED);
-	return 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (slot_of(lane))
+		return 0;
+	__atomic_store_n(&lane->limit, 0, __ATOMIC_RELAXED); /* of a page that is wiped */
+	return -1;
 }
 
 /* libc's; beside that of what was installed by way of the agent (inside/watch/guard.h) */
@@ -375,7 +411,8 @@ static unsigned int pause_a_while(struct writer *writer, unsigned int looks, uin
 }
 
 /* The block policy: a page, if one comes free in time. */
-static int32_t wait_for_page(struct store *store, struct writer *writer, int depth, uintptr_t sp)
+static int32_t wait_for_page(struct store *store, struct wm_store *head, struct writer *writer,
+			     int depth, uintptr_t sp)
 {
 	unsigned int looks = 0;
 	uint64_t drained, end;
@@ -389,7 +426,7 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 	 * on a busy machine the time may go by without a look: the looks have to take as long, too
 	 */
 	while (number < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE)) {
-		drained = __atomic_load_n(&store->head->drained_ns, __ATOMIC_RELAXED);
+		drained = __atomic_load_n(&head->drained_ns, __ATOMIC_RELAXED);
 		if (!may_wait(store, drained))
 			break;
 		if (now_ns(store) >= end && looks >= store->block_ns / LOOK_NS) {
@@ -397,8 +434,8 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 			break;
 		}
 		looks += pause_a_while(writer, looks, &asked);
-		if (pool_may_have(store))
-			number = pool_take(store);
+		if (pool_may_have(store, head))
+			number = pool_take(store, head);
 	}
 	if (asked)
 		__atomic_store_n(&writer->permit, asked & ~PERMIT_STATE, __ATOMIC_RELEASE);
@@ -409,20 +446,21 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 		   uint64_t bytes, uint64_t ticks, uintptr_t sp)
 {
 	struct store *store = &stores[session];
+	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
 	int32_t number = -1;
 
 	if (bytes + PAGE_HEAD_BYTES + LANE_SLACK > STORE_PAGE_BYTES)
 		return -1;
-	if (!__atomic_load_n(&store->head, __ATOMIC_ACQUIRE))
+	if (!head)
 		return -1;
 	if (lane->page && lane->use != PAGE_ROWS)
 		page_close(store, lane);
 	if (!lane->slot && slot_claim(store, lane, writer, depth))
 		return -1;
-	if (pool_may_have(store))
-		number = pool_take(store);
+	if (pool_may_have(store, head))
+		number = pool_take(store, head);
 	if (number < 0 && store->policy == STORE_BLOCK)
-		number = wait_for_page(store, writer, depth, sp);
+		number = wait_for_page(store, head, writer, depth, sp);
 	if (number < 0)
 		return -1;
 	/* rows are kept as long as there is no other page: later hits add to them */
@@ -441,15 +479,15 @@ void lane_discard(struct writer *writer, struct lane *lane, unsigned int session
 {
 	struct store *store = &stores[session];
 	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
-	uint32_t slot;
+	struct wm_slot *slot;
 
 	if (!head || arena_lacks(store))
 		return;
 	if (lane && !lane->slot && writer)
 		slot_claim(store, lane, writer, depth);
-	slot = lane ? slot_of(lane) : 0;
+	slot = lane ? own_slot(store, lane) : NULL;
 	if (slot)
-		__atomic_fetch_add(&store->slots[slot - 1].discarded, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&slot->discarded, 1, __ATOMIC_RELAXED);
 	else
 		__atomic_fetch_add(&head->discarded, 1, __ATOMIC_RELAXED);
 }
@@ -458,11 +496,14 @@ void lane_reject(struct writer *writer, struct lane *lane, unsigned int session,
 {
 	struct store *store = &stores[session];
 	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
+	uint64_t *count = NULL;
 
 	if (!head || arena_lacks(store))
 		return;
 	if (lane && !lane->slot && !slot_claim(store, lane, writer, depth))
-		++*lane->rejected;
+		count = __atomic_load_n(&lane->rejected, __ATOMIC_RELAXED);
+	if (count)
+		++*count;
 	else
 		__atomic_fetch_add(&head->rejected, 1, __ATOMIC_RELAXED);
 }
@@ -485,11 +526,12 @@ void lane_close(struct lane *lane, unsigned int session)
 void lane_end(struct lane *lane, unsigned int session)
 {
 	struct store *store = &stores[session];
+	struct wm_slot *slot = own_slot(store, lane);
 
-	if (lane->slot && __atomic_load_n(&store->head, __ATOMIC_ACQUIRE)) {
+	if (slot && __atomic_load_n(&store->head, __ATOMIC_ACQUIRE)) {
 		page_close(store, lane);
 		/* LIVE -> ENDED, after its last page */
-		__atomic_store_n(&store->slots[lane->slot - 1].state, SLOT_ENDED, __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->state, SLOT_ENDED, __ATOMIC_RELEASE);
 	}
 	lane->page = NULL;
 	lane->limit = 0;
