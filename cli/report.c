@@ -224,8 +224,9 @@ static const char *missing(const struct report *report, const struct report_opti
 	       : options->views & VIEW_SPANS
 		       ? (options->views & VIEW_SUMS ? "spans, samples or sums"
 						     : "spans or samples")
-	       : options->views & VIEW_CALLS ? "samples or calls of that function"
-					     : "samples";
+	       : options->views & VIEW_CALLS
+		       ? "samples or calls of that function (of bt=: with --event)"
+		       : "samples";
 }
 
 /* Print it all, or nothing but the views. Returns an exit status. */
@@ -241,7 +242,8 @@ static int report_show(const struct report *report, const struct report_options 
 		return complain(-WM_E_NOT_RECORDED, "%s%s: %s", none,
 				wanted->event || wanted->pid || wanted->tid
 					? " of that event, process or thread"
-					: "",
+				: options->spans.min_ns ? " of that length"
+							: "",
 				options->dir);
 	rows = output_rows(options->format);
 	if (options->is_of_locks) {

@@ -106,7 +106,10 @@ refused()
 }
 refused 1 "spans with a field wath" --by wath trace
 refused 2 "did you mean total?" --spans --sort tottal trace
-refused 1 "no such thing: spans" --slowest 3 --min 1000s trace
+run 1 -o empty -e 'none:none' -- true
+"$waymark" report empty >text || fail "an empty trace: $?"
+expect "begins of an empty trace" "$(grep -c '^Begin' text)" 0
+refused 1 "no such thing: spans of that length" --slowest 3 --min 1000s trace
 refused 2 "takes a number from 1" --slowest 0 trace
 refused 2 "at most" --by what,tid,pid,comm trace
 refused 1 "no such thing: samples or calls of that function" --callers nothing trace
