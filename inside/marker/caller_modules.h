@@ -11,8 +11,8 @@
 
 #include <stdint.h>
 
-#define CALLER_RANGES_MAX 512 /* segments with code; the code of others is no module's */
-#define CALLER_GLOBS_MAX 256  /* ever */
+#define CALLER_RANGES_MAX 4096 /* segments with code; the code of others is no module's */
+#define CALLER_GLOBS_MAX 256   /* ever */
 #define CALLER_PAGE_BITS 12
 #define CALLER_COUNT_BITS 28
 
