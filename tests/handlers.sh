@@ -76,6 +76,7 @@ END
 run 0 -o conditions -e 'shop:order/if=round>=10,if=round<20/' --handler ./second.so -- ./handled plain 2 100
 so_many conditions conditions second:called 20
 so_many conditions conditions shop:order 18
+says '182 hits were rejected by conditions or handlers'
 run 0 -o sums -e 'shop:order/count,if=round<20/' --handler ./second.so -- ./handled plain 2 100
 grep -q '^ *38  *shop:order' out || fail "counts: $(cat out)"
 

@@ -511,8 +511,8 @@ void hit_discard(const struct marker *marker, uintptr_t sp)
 }
 
 /*
- * One that the session's predicates reject: in the lane's slot, which other threads' hits and those
- * of this thread's signal handlers do not touch.
+ * One that the session's predicates or handler reject: in the lane's slot, which other threads'
+ * hits and those of this thread's signal handlers do not touch.
  */
 static inline void lane_rejected(struct writer *writer, struct lane *lane, unsigned int session,
 				 int depth)
@@ -612,16 +612,16 @@ record_all(struct writer *writer, int depth, const struct plan *plan, const uint
 		const struct plan_consumer *consumer = &plan->consumers[i];
 		uint32_t lane = 1u << consumer->lane;
 
-		if (consumer->test_count && wanted & lane &&
-		    !predicates_hold(writer, plan, consumer, (const unsigned char *)payload)) {
+		if (wanted & lane &&
+		    ((consumer->test_count &&
+		      !predicates_hold(writer, plan, consumer, (const unsigned char *)payload)) ||
+		     (consumer->handler && depth >= 0 &&
+		      !handler_takes(writer, depth, consumer, payload)))) {
 			*rejected |= lane;
 			lane_rejected(writer,
 				      depth < 0 ? NULL : writer_lane(writer, consumer->lane, depth),
 				      consumer->lane, depth);
-		} else if (consumer->handler && wanted & lane && depth >= 0 &&
-			   !handler_takes(writer, depth, consumer, payload))
-			*rejected |= lane;
-		else if (plan->keeps)
+		} else if (plan->keeps)
 			continue;
 		else if ((wanted | lost) & lane && record(writer, depth, plan, consumer, payload,
 							  sp, (lost & lane) != 0, callers))

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/quantity.h"
+#include "record/handler/handler_file.h"
 #include "record/session/session.h"
 #include "record/session/sources.h"
 #include "record/session/unrecorded.h"
@@ -160,11 +161,12 @@ static void unrecorded_findings(const struct unrecorded_list *unrecorded, struct
 
 static void condition_findings(const struct wm_session *session, struct findings *list)
 {
+	const char *by = session->handlers->count ? "were rejected by conditions or handlers"
+						  : "did not meet the conditions";
 	struct drain_counts counts;
 
 	session_count(session, &counts);
-	finding_counted(list, "rejected", counts.rejected, "hit", "did not meet the conditions")
-		->severity = FINDING_NOTE;
+	finding_counted(list, "rejected", counts.rejected, "hit", by)->severity = FINDING_NOTE;
 	finding_counted(list, "unreadable", counts.unreadable, "hit",
 			"left out: a text that their condition compares can't be read");
 }
