@@ -217,6 +217,9 @@ Test(detours, broken_fields_are_refused_by_name)
 	BROKEN(-EFAULT, bad.detour.address = bad.detour.point = 4096);
 	BROKEN(-EFAULT, bad.detour.semaphore = function);
 	BROKEN(-EFAULT, bad.detour.semaphore = UINT64_MAX);
+	peer.last_refused[0] = 0;
+	BROKEN(-WM_E_FIELD_TYPES, bad.detour.handler = 1);
+	cr_assert(strstr(peer.last_refused, "diverted"), "it is said which");
 #undef BROKEN
 	cr_assert_eq(peer_request(&peer, CONTROL_COMMIT, NULL, 0).markers, 0,
 		     "nothing is prepared");

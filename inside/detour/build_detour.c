@@ -757,6 +757,10 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		choice->head = choice->detour ? choice->detour->head : chain_find(record);
 		record = (const void *)((const char *)record + record->bytes);
 	}
+	if (!error) {
+		refusal->point = records->point;
+		refusal->text = choices[0].layout.text[0];
+	}
 	for (unsigned int i = 0; i < count && !error; i++) {
 		const struct control_detour *choice = choices[i].record;
 
@@ -764,11 +768,8 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 				  choice->types[(choice->flags & DETOUR_ONCE) != 0]))
 			error = -WM_E_FIELD_TYPES;
 	}
-	if (!error) {
-		refusal->point = records->point;
-		refusal->text = choices[0].layout.text[0];
+	if (!error)
 		error = check_semaphore(records);
-	}
 	if (!error)
 		error = choice_take(text, lane, choices, count, refusal);
 	refusal->error = error;
