@@ -94,6 +94,16 @@ END
 run 0 -o recursive --handler ./recursive.so -- ./handled plain 2 100
 so_many recursive recursive libc:malloc 200
 
+# A function that returns nothing, as libc's headers say, has a return all the same.
+handler returns <<'END'
+WM_RETURN_PROBE(libc, free, long, void *)
+{
+	return arg1 && duration ? WM_RECORD : WM_REJECT;
+}
+END
+run 0 -o returns --handler ./returns.so -- ./handled plain 2 100
+[ "$(of_events returns libc:free name | wc -l)" -ge 200 ] || fail "no returns of free: $(cat words)"
+
 # ---- a running program: loaded, unloaded under load, again and again; two recorders at once ----
 
 start ./handled serve 8

@@ -339,9 +339,14 @@ static void return_guess(const struct code_request *request, struct code_paramet
 	strcpy(known->returns[0].name, request->return_type ? "ret" : "rax");
 }
 
-/* A function that returns nothing keeps its span, without a value. */
+/*
+ * A function that returns nothing keeps its span, without a value. A handler (abi/handler.h) gets
+ * what is in the register, since it has an argument for it.
+ */
 static int retype_return(const struct code_request *request, struct code_parameters *known)
 {
+	if (request->is_once && request->return_type && !known->return_count)
+		return_guess(request, known);
 	if (!request->return_type || !known->return_count)
 		return 0;
 	if (strcmp(known->returns[0].name, "ret") != 0) /* a structure's members */
