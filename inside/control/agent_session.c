@@ -405,7 +405,7 @@ static void serve_session(struct session *session)
 void session_poll_fds(struct pollfd fds[SESSIONS_MAX])
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
-		fds[i] = (struct pollfd){ .fd = objects_is_loading(i) ? -1 : sessions[i].fd,
+		fds[i] = (struct pollfd){ .fd = objects_are_awaited(i) ? -1 : sessions[i].fd,
 					  .events = POLLIN };
 }
 

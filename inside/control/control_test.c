@@ -2,6 +2,7 @@
 /* The control side from a tool's end (tool.h). */
 #include "inside/control/testing/tool.h"
 
+#include "abi/handler.h"
 #include "abi/predicate.h"
 #include "abi/watch.h"
 #include "base/testing/await.h"
@@ -9,8 +10,10 @@
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
@@ -430,6 +433,124 @@ Test(control, the_program_listens_when_it_asks_and_takes_tools_one_after_another
 		cr_assert(AWAIT(peer_recorded(&peer) > 0));
 		if (i % 2)
 			peer_request(&peer, CONTROL_LEAVE, NULL, 0);
+		close(peer.fd);
+	}
+}
+
+/* ---- handlers from outside ---- */
+
+/* Send the module's file; it is whole in one piece. */
+static void send_file(struct peer *peer, uint64_t key)
+{
+	static struct {
+		struct control_handler_file head;
+		char bytes[CONTROL_BYTES_MAX - 1024];
+	} piece;
+	int fd = open(getenv("WAYMARK_TEST_MODULE"), O_RDONLY);
+	ssize_t got = read(fd, piece.bytes, sizeof piece.bytes);
+
+	close(fd);
+	cr_assert(got > 0 && got < (ssize_t)sizeof piece.bytes);
+	piece.head = (struct control_handler_file){ .key = key };
+	cr_assert_eq(peer_request(peer, CONTROL_HANDLER_FILE, &piece,
+				  sizeof piece.head + (size_t)got)
+			     .error,
+		     0);
+}
+
+/* Begin to record work:* under the module's handler. */
+static struct peer begin_handled(void)
+{
+	struct {
+		struct control_handlers head;
+		struct control_handler one;
+	} body = { { .key = 1, .count = 1 },
+		   { .types = { WM_TYPE_U32 }, .kind = 'm', .name = "work:one" } };
+	void *module = dlopen(getenv("WAYMARK_TEST_MODULE"), RTLD_NOW);
+	const uint64_t *handler = module ? dlsym(module, "module_handler") : NULL;
+	struct link_map *map;
+	struct peer peer;
+
+	cr_assert(handler && !dlinfo(module, RTLD_DI_LINKMAP, &map));
+	body.one.at = *handler - map->l_addr;
+	tool_launch("work", "");
+	peer = tool_meet();
+	cr_assert_eq(peer_open(&peer, tool.path).error, 0);
+	send_file(&peer, 1);
+	cr_assert_eq(peer_request(&peer, CONTROL_HANDLERS, &body, sizeof body).error, 0);
+	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
+	cr_assert_eq(peer_request(&peer, CONTROL_GO, NULL, 0).error, 0);
+	cr_assert(AWAIT(peer_recorded(&peer) > 2));
+	return peer;
+}
+
+static int has_mapped_handlers(void)
+{
+	char path[64], line[512];
+	int found = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", (int)tool.pid);
+	maps = fopen(path, "r");
+	while (maps && fgets(line, sizeof line, maps))
+		found |= strstr(line, "waymark-handlers") != NULL;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+/* As after a QUIET that failed. */
+Test(control, handlers_that_armed_markers_call_are_disarmed_before_they_are_unloaded)
+{
+	struct peer peer = begin_handled();
+
+	cr_assert(has_mapped_handlers());
+	cr_assert_eq(peer_request(&peer, CONTROL_UNLOAD, NULL, 0).error, 0);
+	cr_assert_not(has_mapped_handlers());
+	let_work();
+}
+
+Test(control, nothing_is_armed_while_handlers_are_being_unloaded)
+{
+	struct control_done done = { .error = 1 };
+	struct {
+		struct control_rules head;
+		char glob[8];
+	} arm = { { .count = 1 }, "work:*" };
+	struct peer peer = begin_handled();
+
+	peer_request(&peer, CONTROL_QUIET, NULL, 0);
+	peer_say(&peer, CONTROL_UNLOAD, NULL, 0);
+	peer_say(&peer, CONTROL_ARM, &arm, sizeof arm.head + strlen(arm.glob) + 1);
+	cr_assert_eq(peer_read_until(&peer, peer.serial - 1, &done), CONTROL_DONE);
+	cr_assert_eq(done.error, 0, "%d", done.error);
+	cr_assert_eq(peer_read_until(&peer, peer.serial, &done), CONTROL_DONE);
+	cr_assert_eq(done.error, 0, "%d", done.error);
+	cr_assert_not(has_mapped_handlers());
+	let_work();
+}
+
+Test(control, a_file_of_handlers_goes_with_the_session_that_did_not_load_it)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct peer parent;
+
+	unsetenv("XDG_RUNTIME_DIR");
+	parent = begin("listen", "", "no:thing");
+	peer_request(&parent, CONTROL_LEAVE, NULL, 0);
+	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/waymark-%d/%d.agent", geteuid(),
+		 tool.pid);
+	/* more than an agent has at once */
+	for (uint64_t key = 1; key <= 20; key++) {
+		struct peer peer = { .memfd = -1,
+				     .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
+
+		cr_assert(AWAIT(!connect(peer.fd, (struct sockaddr *)&address, sizeof address)),
+			  "%s: %s", address.sun_path, strerror(errno));
+		cr_assert_eq(peer_read_until(&peer, 0, NULL), CONTROL_HELLO);
+		cr_assert_eq(peer_open(&peer, "").error, 0);
+		send_file(&peer, key);
+		peer_request(&peer, CONTROL_LEAVE, NULL, 0);
 		close(peer.fd);
 	}
 }

@@ -37,11 +37,12 @@ enum object_state { OBJECT_NONE = 0, OBJECT_FILED, OBJECT_LOADING, OBJECT_LOADED
 static struct object {
 	enum object_state state;
 	uint64_t key;
-	int stays;	 /* in the child of a fork: the program may be in it */
-	int fd;		 /* of its file, until it is loaded */
-	uint32_t lanes;	 /* sessions that have it, a bit each */
-	void *handle;	 /* dlopen(3)'s */
-	uintptr_t start; /* what was added to its addresses */
+	unsigned int filer; /* the lane of the session that sends its file */
+	int stays;	    /* in the child of a fork: the program may be in it */
+	int fd;		    /* of its file, until it is loaded */
+	uint32_t lanes;	    /* sessions that have it, a bit each */
+	void *handle;	    /* dlopen(3)'s */
+	uintptr_t start;    /* what was added to its addresses */
 	/* of the thread that loads or closes it */
 	uint32_t is_done; /* set last */
 	char words[WORDS_BYTES];
@@ -75,7 +76,7 @@ static void object_drop(struct object *object)
 
 /* ---- its file ---- */
 
-static struct object *object_new(uint64_t key)
+static struct object *object_new(uint64_t key, unsigned int lane)
 {
 	struct object *made = objects;
 
@@ -83,7 +84,7 @@ static struct object *object_new(uint64_t key)
 		made++;
 	if (made == objects + OBJECTS_MAX)
 		return NULL;
-	*made = (struct object){ .state = OBJECT_FILED, .key = key };
+	*made = (struct object){ .state = OBJECT_FILED, .key = key, .filer = lane };
 	made->fd = (int)kernel_call(SYS_memfd_create, (long)FILE_NAME, MFD_CLOEXEC, 0, 0);
 	if (made->fd >= 0)
 		return made;
@@ -91,7 +92,7 @@ static struct object *object_new(uint64_t key)
 	return NULL;
 }
 
-int objects_file(const char *body, size_t bytes)
+int objects_file(unsigned int lane, const char *body, size_t bytes)
 {
 	struct control_handler_file piece;
 	struct object *object;
@@ -107,7 +108,7 @@ int objects_file(const char *body, size_t bytes)
 	object = object_find(piece.key);
 	if (object && object->state != OBJECT_FILED)
 		return 0; /* it is there: of another session, or a parent's */
-	object = object ? object : object_new(piece.key);
+	object = object ? object : object_new(piece.key, lane);
 	if (!object)
 		return -ENOMEM;
 	while (written < bytes) {
@@ -308,9 +309,9 @@ int objects_load(unsigned int lane, uint32_t serial, const char *body, size_t by
 	return 1;
 }
 
-int objects_is_loading(unsigned int lane)
+int objects_are_awaited(unsigned int lane)
 {
-	return asked[lane].object != NULL;
+	return asked[lane].object != NULL || asked[lane].is_unload;
 }
 
 int objects_error(unsigned int lane)
@@ -406,6 +407,9 @@ void objects_release(unsigned int lane)
 	lane_release(lane);
 	asked_forget(lane);
 	asked[lane] = (struct asked){ 0 };
+	for (struct object *o = objects; o < objects + OBJECTS_MAX; o++)
+		if (o->state == OBJECT_FILED && o->filer == lane)
+			object_drop(o);
 }
 
 void objects_forked(uint32_t lanes)

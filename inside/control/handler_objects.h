@@ -18,15 +18,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A piece of a file. 0 or an error. */
-int objects_file(const char *body, size_t bytes);
+/* A piece of a file, which goes with the session if that does not load it. 0 or an error. */
+int objects_file(unsigned int lane, const char *body, size_t bytes);
 
 /* Load, unload: 0 or an error at once, or 1: objects_serve() answers that serial later. */
 int objects_load(unsigned int lane, uint32_t serial, const char *body, size_t bytes);
-int objects_unload(unsigned int lane, uint32_t serial);
+int objects_unload(unsigned int lane, uint32_t serial); /* nothing is armed */
 
-/* Whether the session waits for its handlers: it makes no requests meanwhile. */
-int objects_is_loading(unsigned int lane);
+/* Whether the session waits for one of these: it makes no requests meanwhile. */
+int objects_are_awaited(unsigned int lane);
 
 /* Why the session can have none: it must not arm without. 0: it has what it asked for. */
 int objects_error(unsigned int lane);

@@ -345,14 +345,21 @@ static int serve_wait(const struct wm_message *message, const char *body)
 }
 
 static int serve_handlers(struct session *session, const struct wm_message *message,
-			  const char *body)
+			  const char *body, struct change *change)
 {
+	int error;
+
 	if (session->state != SESSION_OPEN)
 		return -EINVAL;
 	if (message->type == CONTROL_HANDLER_FILE)
-		return objects_file(body, message->bytes);
-	if (message->type == CONTROL_UNLOAD)
-		return objects_unload(session_lane(session), message->serial);
+		return objects_file(session_lane(session), body, message->bytes);
+	if (message->type == CONTROL_UNLOAD) {
+		/* where QUIET failed, what is still armed calls them */
+		error = session_quiet(session, change, 0);
+		return error && error != -ETIMEDOUT
+			       ? error
+			       : objects_unload(session_lane(session), message->serial);
+	}
 	return objects_load(session_lane(session), message->serial, body, message->bytes);
 }
 
@@ -406,7 +413,7 @@ int request_serve(struct session *session, const struct wm_message *message, str
 	case CONTROL_HANDLER_FILE:
 	case CONTROL_HANDLERS:
 	case CONTROL_UNLOAD:
-		return serve_handlers(session, message, body);
+		return serve_handlers(session, message, body, change);
 	case CONTROL_LIST:
 		return serve_list(session);
 	case CONTROL_WAIT:
