@@ -200,6 +200,11 @@ for target in "-p $pid" "-- ./handled plain 1 5"; do
 		rm -rf trace
 	done
 done
+# a program that is executed later, beside one that is recorded
+cp handled other
+run 1 --json -o trace --handler ./types.so -- sh -c './other plain 1 5; :'
+says "other: the shared object can't be used as handlers: ./types.so: shop:order: the handler has"
+rm -rf trace
 run 1 -o trace --handler ./absent.so -p $pid
 says "shop:ordr"
 rm -rf trace

@@ -4,6 +4,7 @@
 #include "record/session/findings.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"
+#include "record/session/unrecorded.h"
 #include "record/spec/spec.h"
 #include "target/process/call.h"
 
@@ -171,6 +172,14 @@ static int object_send(struct process *process, const struct handler_object *obj
 	return err ? err : process_request(process, CONTROL_HANDLERS, parts, 2);
 }
 
+/* Nothing is recorded of a process that they do not fit: one that came by itself is named. */
+static void misfit_note(struct wm_session *session, const struct process *process, int err,
+			const char *words)
+{
+	if (session->started_ns && err != -WM_E_GONE)
+		unrecorded_add(session, process->pid, process->exe, err, words);
+}
+
 int handlers_send(struct wm_session *session, struct process *process)
 {
 	char words[DETAIL_BYTES - 64] = "";
@@ -181,8 +190,10 @@ int handlers_send(struct wm_session *session, struct process *process)
 	/* a child of a fork has what its parent had */
 	if (!process->hello.forked)
 		err = handlers_check(session, process, (struct detail){ words, sizeof(words) });
-	if (err)
+	if (err) {
+		misfit_note(session, process, err, words);
 		return err == -WM_E_GONE ? err : session_fail(session, err, "%s", words);
+	}
 	process->has_handlers = 1;
 	for (size_t o = 0; o < session->handlers->count && !err; o++)
 		err = object_send(process, &session->handlers->objects[o]);
@@ -202,6 +213,8 @@ static int message(struct wm_session *session, struct process *process,
 
 static int answered(struct wm_session *session, struct process *process, uint16_t request)
 {
+	if (request == CONTROL_HANDLERS && process->done.error)
+		misfit_note(session, process, process->done.error, "");
 	if (request != CONTROL_UNLOAD || process->done.error != -ETIMEDOUT)
 		return 0;
 	for (size_t o = 0; o < session->handlers->count; o++)
