@@ -19,7 +19,9 @@ build_target record/server.c
 # record_forks NAME: of the server $pid
 record_forks()
 {
-	run 0 --json --for 1s -o "$1" -p "$pid"
+	begin_record --json -o "$1" -p "$pid"
+	await_event "$1" server:parent 6
+	end_record 0 INT
 	recorded_forks "$1"
 }
 
