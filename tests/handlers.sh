@@ -104,6 +104,23 @@ END
 run 0 -o returns --handler ./returns.so -- ./handled plain 2 100
 [ "$(of_events returns libc:free name | wc -l)" -ge 200 ] || fail "no returns of free: $(cat words)"
 
+# A large object behind one that takes long to load.
+handler slow <<'END'
+#include <unistd.h>
+static __attribute__((constructor)) void begin(void)
+{
+	sleep(2);
+}
+WM_MARKER_PROBE(shop, order, int, int, const char *) { return WM_RECORD; }
+END
+handler large <<'END'
+char large[2000000] = { 1 };
+WM_FUNC_PROBE(handled, place, long) { return WM_RECORD; }
+END
+run 0 -o slow --handler ./slow.so --handler ./large.so -- ./handled plain 1 10
+so_many slow slow shop:order 10
+so_many slow slow handled:place 10
+
 # ---- a running program: loaded, unloaded under load, again and again; two recorders at once ----
 
 start ./handled serve 8

@@ -151,12 +151,10 @@ const char *handlers_path(const struct wm_session *session, const uint8_t *id, i
 
 /* ---- in a process ---- */
 
-static int object_send(struct process *process, const struct handler_object *object)
+static int file_send(struct process *process, const struct handler_object *object)
 {
 	struct control_handler_file piece = { .key = object->key };
-	struct control_handlers head = { .key = object->key, .count = object->count };
 	struct iovec parts[2] = { { &piece, sizeof(piece) } };
-	const char *name = strrchr(object->path, '/');
 	int err = 0;
 
 	for (; piece.offset < object->byte_count && !err; piece.offset += PIECE_BYTES) {
@@ -166,10 +164,18 @@ static int object_send(struct process *process, const struct handler_object *obj
 					   left < PIECE_BYTES ? left : PIECE_BYTES };
 		err = process_request(process, CONTROL_HANDLER_FILE, parts, 2);
 	}
+	return err;
+}
+
+static int load_ask(struct process *process, const struct handler_object *object)
+{
+	struct control_handlers head = { .key = object->key, .count = object->count };
+	struct iovec parts[] = { { &head, sizeof(head) },
+				 { object->all, object->count * sizeof(*object->all) } };
+	const char *name = strrchr(object->path, '/');
+
 	snprintf(head.object, sizeof(head.object), "%s", name ? name + 1 : object->path);
-	parts[0] = (struct iovec){ &head, sizeof(head) };
-	parts[1] = (struct iovec){ object->all, object->count * sizeof(*object->all) };
-	return err ? err : process_request(process, CONTROL_HANDLERS, parts, 2);
+	return process_request(process, CONTROL_HANDLERS, parts, 2);
 }
 
 /* Nothing is recorded of a process that they do not fit: one that came by itself is named. */
@@ -195,8 +201,11 @@ int handlers_send(struct wm_session *session, struct process *process)
 		return err == -WM_E_GONE ? err : session_fail(session, err, "%s", words);
 	}
 	process->has_handlers = 1;
+	/* all files first: while the agent loads, it reads nothing, and a file fills the socket */
 	for (size_t o = 0; o < session->handlers->count && !err; o++)
-		err = object_send(process, &session->handlers->objects[o]);
+		err = file_send(process, &session->handlers->objects[o]);
+	for (size_t o = 0; o < session->handlers->count && !err; o++)
+		err = load_ask(process, &session->handlers->objects[o]);
 	return err;
 }
 
