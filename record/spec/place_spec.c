@@ -165,10 +165,29 @@ static int usdt_check(const struct spec_syntax *syntax, const struct code_reques
 		       : 0;
 }
 
+/* FILE:FUNCTION, as events are called, and as other tools take it; C++ has two colons. */
+static const char *function_behind_file(const char *name)
+{
+	static const char of_both[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_*?./+-";
+	size_t file_bytes = strspn(name, of_both);
+	const char *function = name + file_bytes + 1;
+
+	return file_bytes && name[file_bytes] == ':' && *function && !strpbrk(function, "./+-") &&
+			       !function[strspn(function, of_both)]
+		       ? function
+		       : NULL;
+}
+
 static int function_check(const struct spec_syntax *syntax, const struct code_request *request)
 {
+	const char *function = request->module ? NULL : function_behind_file(request->name);
 	size_t bytes = strlen(request->name);
 
+	if (function)
+		return spec_wrong(syntax, syntax->name, -WM_E_SPEC,
+				  "has its file in front: write %s@%.*s", function,
+				  (int)(function - 1 - request->name), request->name);
 	/* a slash that ends no options is C++'s, or one too many */
 	return request->name[bytes - 1] == '/' &&
 			       (bytes < 9 || strcmp(request->name + bytes - 9, "operator/"))

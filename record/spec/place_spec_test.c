@@ -62,6 +62,18 @@ Test(place_spec, a_function)
 	cr_assert_eq(request.wish_count, 1);
 }
 
+Test(place_spec, a_function_behind_its_file_is_refused)
+{
+	cr_expect_eq(parse("func:libc:malloc/arg1/"), -WM_E_SPEC);
+	cr_expect(strstr(wrong_words, "write malloc@libc"), "%s", wrong_words);
+	cr_expect_eq(parse("func:/usr/lib/libc.so.6:str*"), -WM_E_SPEC);
+	cr_expect(strstr(wrong_words, "write str*@/usr/lib/libc.so.6"), "%s", wrong_words);
+	cr_expect_eq(parse("func:a::b"), 0);
+	cr_expect_eq(parse("func:*::b"), 0);
+	cr_expect_eq(parse("func:-[Box open:]"), 0);
+	cr_expect_eq(parse("func:a:b@libx"), 0);
+}
+
 Test(place_spec, a_place_that_must_be_safe)
 {
 	cr_assert_eq(parse("func:malloc"), 0);
