@@ -18,6 +18,7 @@
 #include "inside/detour/return.h"
 #include "inside/marker/cost.h"
 #include "inside/marker/cost_counters.h"
+#include "inside/marker/handlers.h"
 #include "inside/marker/marker.h"
 #include "inside/marker/predicates.h"
 #include "inside/marker/rule.h"
@@ -64,6 +65,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 	if (!error) {
 		registry_lane_open(session_lane(session));
 		detour_lane_open(session_lane(session));
+		handlers_clear(session_lane(session)); /* of one that ended without the lock */
 		return_rate_set(request.tsc_hz);
 		session->state = SESSION_OPEN;
 		session->is_quiet = 0;

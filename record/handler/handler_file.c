@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of handlers, from their files. */
 #include "record/handler/handler_file.h"
+
+#include "base/regular_file.h"
 #include "target/code/file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +16,12 @@
 
 static int bytes_read(struct handler_object *object)
 {
-	int fd = open(object->path, O_RDONLY | O_CLOEXEC), err = 0;
 	struct stat about;
+	int fd = regular_file_open(object->path, &about), err = 0;
 
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &about) || !S_ISREG(about.st_mode))
-		err = -WM_E_NOT_ELF;
-	else if (about.st_size > HANDLER_FILE_BYTES_MAX)
+		return fd;
+	if (about.st_size > HANDLER_FILE_BYTES_MAX)
 		err = -EFBIG;
 	object->bytes = err ? NULL : malloc((size_t)about.st_size + 1);
 	if (!err && !object->bytes)
