@@ -166,7 +166,7 @@ static void condition_findings(const struct wm_session *session, struct findings
 	struct drain_counts counts;
 
 	session_count(session, &counts);
-	finding_counted(list, "rejected", counts.rejected, "hit", by)->severity = FINDING_NOTE;
+	finding_counted(list, "rejected", counts.rejected, "hit", "%s", by)->severity = FINDING_NOTE;
 	finding_counted(list, "unreadable", counts.unreadable, "hit",
 			"left out: a text that their condition compares can't be read");
 }
