@@ -109,7 +109,7 @@ handler slow <<'END'
 #include <unistd.h>
 static __attribute__((constructor)) void begin(void)
 {
-	sleep(2);
+	sleep(2); /* longer than the tool waits for an answer */
 }
 WM_MARKER_PROBE(shop, order, int, int, const char *) { return WM_RECORD; }
 END

@@ -78,6 +78,7 @@ run 0 -o slow --waits -e 'func:impatient/ret/' -- ./locked
 "$waymark" report --slowest 1 --event '*impatient' slow >text || fail "report --slowest: $?"
 grep -qE ' locked:impatient  *[0-9.]+ ms  pthread_mutex_timedlock\(0x[0-9a-f]+\) ' text ||
 	fail "what the slowest waited for: $(cat text)"
+# sleep's own wait, and that for its end, are what is recorded
 run 0 -o pipes --waits -- sh -c '(sleep 0.05; echo) | { read -r x; }'
 "$waymark" report --waits pipes >text || fail "report --waits: $?"
 grep -qE '^sh  *read  *fd 0  ' text || fail "no wait for a pipe: $(cat text)"

@@ -120,7 +120,7 @@ struct wm_handler {
 	WM__HANDLER_DEFINE(id, kind, module, name, (0), (int wm__no WM__UNUSED), (), (), (0),      \
 			   ##__VA_ARGS__)
 
-/* The head of the handler's function; the user's body follows. What is in () is of a return. */
+/* The head of a handler's function, which its code follows. A return's types are in (). */
 #define WM__HANDLER_DEFINE(id, kind, module, name, types, parameters, values, reads, passed, ...)  \
 	WM__EACH(WM__HANDLER_CHECK, _, ##__VA_ARGS__)                                              \
 	static int wm_on_##id(                                                                     \

@@ -410,25 +410,36 @@ Test(control, a_program_that_closes_every_descriptor_loses_none_of_ours)
 	cr_assert_eq(peer_request(&peer, CONTROL_QUIET, NULL, 0).error, 0);
 }
 
-Test(control, the_program_listens_when_it_asks_and_takes_tools_one_after_another)
+/* The tool that launched it leaves; the agent stays, for the program asks it to listen. */
+static void begin_listening(void)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	struct peer parent;
 
 	unsetenv("XDG_RUNTIME_DIR");
 	parent = begin("listen", "", "no:thing");
-	/* the tool that launched it leaves; the agent stays, for it was asked to */
 	peer_request(&parent, CONTROL_LEAVE, NULL, 0);
+}
+
+static struct peer begin_session(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct peer peer = { .memfd = -1, .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
+
 	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/waymark-%d/%d.agent", geteuid(),
 		 tool.pid);
-	for (int i = 0; i < 3; i++) {
-		struct peer peer = { .memfd = -1,
-				     .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
+	cr_assert(AWAIT(!connect(peer.fd, (struct sockaddr *)&address, sizeof address)), "%s: %s",
+		  address.sun_path, strerror(errno));
+	cr_assert_eq(peer_read_until(&peer, 0, NULL), CONTROL_HELLO);
+	cr_assert_eq(peer_open(&peer, "").error, 0);
+	return peer;
+}
 
-		cr_assert(AWAIT(!connect(peer.fd, (struct sockaddr *)&address, sizeof address)),
-			  "%s: %s", address.sun_path, strerror(errno));
-		cr_assert_eq(peer_read_until(&peer, 0, NULL), CONTROL_HELLO);
-		cr_assert_eq(peer_open(&peer, "").error, 0);
+Test(control, the_program_listens_when_it_asks_and_takes_tools_one_after_another)
+{
+	begin_listening();
+	for (int i = 0; i < 3; i++) {
+		struct peer peer = begin_session();
+
 		cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
 		cr_assert(AWAIT(peer_recorded(&peer) > 0));
 		if (i % 2)
@@ -532,23 +543,11 @@ Test(control, nothing_is_armed_while_handlers_are_being_unloaded)
 
 Test(control, a_file_of_handlers_goes_with_the_session_that_did_not_load_it)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct peer parent;
-
-	unsetenv("XDG_RUNTIME_DIR");
-	parent = begin("listen", "", "no:thing");
-	peer_request(&parent, CONTROL_LEAVE, NULL, 0);
-	snprintf(address.sun_path, sizeof address.sun_path, "/tmp/waymark-%d/%d.agent", geteuid(),
-		 tool.pid);
+	begin_listening();
 	/* more than an agent has at once */
 	for (uint64_t key = 1; key <= 20; key++) {
-		struct peer peer = { .memfd = -1,
-				     .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
+		struct peer peer = begin_session();
 
-		cr_assert(AWAIT(!connect(peer.fd, (struct sockaddr *)&address, sizeof address)),
-			  "%s: %s", address.sun_path, strerror(errno));
-		cr_assert_eq(peer_read_until(&peer, 0, NULL), CONTROL_HELLO);
-		cr_assert_eq(peer_open(&peer, "").error, 0);
 		send_file(&peer, key);
 		peer_request(&peer, CONTROL_LEAVE, NULL, 0);
 		close(peer.fd);

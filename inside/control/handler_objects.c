@@ -54,7 +54,7 @@ static struct asked {
 	uint32_t serial;       /* of HANDLERS, UNLOAD; 0: no answer is due */
 	int is_unload;
 	uint64_t until_ns;
-	int error; /* for good */
+	int error; /* of every request from here on */
 	struct control_handlers about;
 	struct control_handler *handlers;
 } asked[SESSIONS_MAX];
@@ -224,7 +224,7 @@ static void asked_forget(unsigned int lane)
 	ask->object = NULL;
 }
 
-/* What is loaded has these handlers: it is the file that the tool has read. */
+/* The loaded object is the file that the tool has read, and has these handlers. */
 static int handlers_take(unsigned int lane, const struct object *object)
 {
 	const struct asked *ask = &asked[lane];

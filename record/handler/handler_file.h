@@ -41,7 +41,7 @@ struct handlers {
 int handler_object_read(struct handler_object *object, const char *path, struct detail detail);
 void handler_object_release(struct handler_object *object);
 
-/* The spec that has its hits, in text[bytes]. 0 or -WM_E_HANDLER: a type is none of a probe's. */
+/* The spec for a handler's hits, in text[bytes]. 0; -WM_E_HANDLER: a probe can't have a type. */
 int handler_spec(const struct handler_object *object, unsigned int number, char *text,
 		 size_t bytes);
 

@@ -10,7 +10,7 @@ no_ticker=1
 [ -e /sys/bus/event_source/devices/kprobe ] || skip "the kernel has no kprobes"
 cat >work.sh <<-'WORK'
 	for i in 1 2 3 4 5 6 7 8 9; do (exit $((i % 3))); done
-	sleep 0.01; sleep 0.01
+	sleep 0.01; sleep 0.01 # programs of that name, whose end is the event
 	head -c 3 /dev/zero >/dev/null
 	cat /dev/null /dev/null
 WORK

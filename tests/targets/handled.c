@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What handlers from outside judge: markers, a USDT probe, functions, in several threads.
+ * Markers, a USDT probe and functions, in several threads, whose hits handlers judge.
  *
  *	handled plain|fork|exec THREADS ROUNDS
  *	handled serve THREADS		says "ready", continues until killed
