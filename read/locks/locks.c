@@ -2,13 +2,13 @@
 #include "read/locks/locks.h"
 
 #include "base/array.h"
+#include "read/locks/call_roles.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NONE UINT32_MAX
-#define FIELD_NONE (-1)
 
 const char *const lock_specs[LOCK_SPECS] = {
 	"func:pthread_mutex_*lock/arg1,ret:i32,bt=1/",
@@ -40,12 +40,6 @@ static const struct lock_function {
 	{ "pthread_cond_clockwait", ROLE_COND, ROLE_COND_ENDS, "arg2" },
 };
 
-/* What an event class is to us, and which of its fields have what. */
-struct role {
-	uint8_t kind;
-	int8_t mutex, result, caller; /* FIELD_NONE */
-};
-
 /* A mutex, and who has it. */
 struct mutex {
 	uint64_t address, since_ns, place;
@@ -70,7 +64,7 @@ struct lock_thread {
 
 struct locks_reading {
 	const struct trace_reader *reader;
-	struct role **roles; /* for each process, by class index; NULL: it has none */
+	struct call_roles roles;
 	struct mutex *mutexes;
 	struct lock_thread *threads;
 	size_t mutex_count, mutex_room, thread_count, thread_room;
@@ -85,15 +79,15 @@ static int8_t field_of(const struct trace_class *class, const char *name)
 	for (uint8_t i = 0; i < class->count; i++)
 		if (!strcmp(class->fields[i], name))
 			return (int8_t)i;
-	return FIELD_NONE;
+	return CALL_FIELD_NONE;
 }
 
-static struct role role_of(const struct trace_class *class)
+static struct call_role role_of(const struct trace_class *class)
 {
-	static const struct role none;
+	static const struct call_role none;
 	const char *name = strchr(class->name, ':');
 	size_t bytes = name ? strcspn(++name, ":") : 0;
-	struct role role = { .result = field_of(class, "ret") };
+	struct call_role role = { .result = field_of(class, "ret") };
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
 		const struct lock_function *function = &functions[i];
@@ -102,43 +96,17 @@ static struct role role_of(const struct trace_class *class)
 			continue;
 		role.kind = class->kind == 'e' ? function->ends : function->begins;
 		role.caller = field_of(class, "callchain");
-		role.mutex = field_of(class, function->argument);
-		if (role.mutex == FIELD_NONE)
-			role.mutex = field_of(class, "mutex");
-		return class->kind != 'e' && role.mutex == FIELD_NONE ? none : role;
+		role.object = field_of(class, function->argument);
+		if (role.object == CALL_FIELD_NONE)
+			role.object = field_of(class, "mutex");
+		return class->kind != 'e' && role.object == CALL_FIELD_NONE ? none : role;
 	}
 	return none;
 }
 
 int locks_has(const struct trace_reader *reader)
 {
-	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
-		const struct trace_schema *schema = reader->meta.processes[i].schema;
-
-		for (uint32_t j = 0; schema && j < schema->count; j++)
-			if (role_of(schema->classes[j]).kind == ROLE_LOCK)
-				return 1;
-	}
-	return 0;
-}
-
-static int roles_make(struct locks_reading *reading)
-{
-	const struct facts *meta = &reading->reader->meta;
-
-	reading->roles = calloc((size_t)meta->process_count + 1, sizeof(*reading->roles));
-	for (uint32_t i = 0; reading->roles && i < meta->process_count; i++) {
-		const struct trace_schema *schema = meta->processes[i].schema;
-
-		if (!schema || !schema->count)
-			continue;
-		reading->roles[i] = calloc(schema->count, sizeof(struct role));
-		if (!reading->roles[i])
-			return -ENOMEM;
-		for (uint32_t j = 0; j < schema->count; j++)
-			reading->roles[i][j] = role_of(schema->classes[j]);
-	}
-	return reading->roles ? 0 : -ENOMEM;
+	return call_roles_have(&reader->meta, role_of, ROLE_LOCK);
 }
 
 /* ---- mutexes, threads, rows ---- */
@@ -290,11 +258,11 @@ static int wait_charge(struct locks *locks, const struct mutex *mutex, struct lo
 /* ---- events ---- */
 
 /* Where the call returns to: a callchain has the place of the event, and then that. */
-static uint64_t caller_of(const struct role *role, const struct wm_event_field *fields)
+static uint64_t caller_of(const struct call_role *role, const struct wm_event_field *fields)
 {
 	const struct wm_event_field *field = &fields[role->caller];
 
-	if (role->caller == FIELD_NONE || field->type != WM_TYPE_ADDRESSES ||
+	if (role->caller == CALL_FIELD_NONE || field->type != WM_TYPE_ADDRESSES ||
 	    field->value.run.bytes < 2 * sizeof(uint64_t))
 		return 0;
 	return load_u64((const uint8_t *)field->value.run.start + sizeof(uint64_t));
@@ -386,7 +354,8 @@ static int lock_begin(struct locks *locks, struct lock_thread *thread, enum role
 	return kind == ROLE_COND ? mutex_release(locks, mutex, thread, event->ns, 1) : 0;
 }
 
-static int lock_event(struct locks *locks, const struct role *role, const struct merge_event *event)
+static int lock_event(struct locks *locks, const struct call_role *role,
+		      const struct merge_event *event)
 {
 	struct lock_thread *thread = thread_find(locks->reading, event);
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
@@ -397,11 +366,11 @@ static int lock_event(struct locks *locks, const struct role *role, const struct
 	trace_fields(fields, event->class, event->fields);
 	if (role->kind != ROLE_LOCKED && role->kind != ROLE_COND_ENDS) {
 		thread->place = caller_of(role, fields);
-		return lock_begin(locks, thread, role->kind, event, fields[role->mutex].value.u);
+		return lock_begin(locks, thread, role->kind, event, fields[role->object].value.u);
 	}
 	if (thread->mutex == NONE)
 		return 0;
-	result = role->result == FIELD_NONE || role->kind == ROLE_COND_ENDS
+	result = role->result == CALL_FIELD_NONE || role->kind == ROLE_COND_ENDS
 			 ? 0
 			 : fields[role->result].value.u;
 	return lock_end(locks, thread, event->ns, result);
@@ -412,22 +381,20 @@ static int lock_event(struct locks *locks, const struct role *role, const struct
 static int locks_want(const struct pass_observer *observer, uint32_t process,
 		      const struct trace_class *class)
 {
-	const struct role *roles = ((const struct locks *)observer)->reading->roles[process];
-
-	return roles && roles[class->index].kind != ROLE_NONE;
+	return call_role_find(&((const struct locks *)observer)->reading->roles, process, class) !=
+	       NULL;
 }
 
 static int locks_take(struct pass_observer *observer, const struct merge_event *event)
 {
 	struct locks *locks = (struct locks *)observer;
-	const struct role *roles = locks->reading->roles[event->stream->process];
+	const struct call_role *role = call_role_find(&locks->reading->roles,
+						      event->stream->process, event->class);
 
 	/* a lock or an unlock may be in what is missing */
 	if (pass_is_gap(event))
 		locks->reading->epoch++;
-	if (!event->class || !roles[event->class->index].kind)
-		return 0;
-	return lock_event(locks, &roles[event->class->index], event);
+	return role ? lock_event(locks, role, event) : 0;
 }
 
 int locks_open(struct locks *locks, const struct trace_reader *reader)
@@ -437,7 +404,7 @@ int locks_open(struct locks *locks, const struct trace_reader *reader)
 	if (!locks->reading)
 		return -ENOMEM;
 	locks->reading->reader = reader;
-	return roles_make(locks->reading);
+	return call_roles_make(&locks->reading->roles, &reader->meta, role_of);
 }
 
 static int by_waited(const void *left, const void *right)
@@ -459,11 +426,8 @@ void locks_release(struct locks *locks)
 {
 	struct locks_reading *reading = locks->reading;
 
-	for (uint32_t i = 0; reading && reading->roles && i < reading->reader->meta.process_count;
-	     i++)
-		free(reading->roles[i]);
 	if (reading) {
-		free(reading->roles);
+		call_roles_release(&reading->roles);
 		free(reading->mutexes);
 		free(reading->threads);
 		free(reading->mutex_slots.all);

@@ -3,14 +3,13 @@
 
 #include "base/array.h"
 #include "base/name_match.h"
+#include "read/locks/call_roles.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define FIELD_NONE (-1)
 
 /* What a call of a function is, and what its first argument. */
 enum call_kind {
@@ -101,12 +100,6 @@ static const struct call_function {
 	{ "flock", CALL_OF_FD, 0 },
 };
 
-/* What an event class is to us, and which of its fields have what. */
-struct role {
-	uint8_t kind, lock_bytes;
-	int8_t object, lock, duration; /* FIELD_NONE */
-};
-
 /* A lock was let go. */
 struct wake {
 	uint64_t object, ns;
@@ -114,8 +107,7 @@ struct wake {
 };
 
 struct wait_calls_reading {
-	struct role **roles; /* for each process, by class index; NULL: it has none */
-	uint32_t process_count;
+	struct call_roles roles;
 	struct wait_call *calls;
 	struct wake *wakes;
 	size_t call_count, call_room, wake_count, wake_room;
@@ -135,19 +127,20 @@ static int8_t field_of(const struct trace_class *class, const char *name)
 	for (uint8_t i = 0; i < class->count; i++)
 		if (is_number(class->types[i]) && !strcmp(class->fields[i], name))
 			return (int8_t)i;
-	return FIELD_NONE;
+	return CALL_FIELD_NONE;
 }
 
-static struct role role_of(const struct trace_class *class)
+static struct call_role role_of(const struct trace_class *class)
 {
 	static const char libc[] = "libc:";
 	const char *name = class->name + strlen(libc);
-	struct role role = { .object = field_of(class, "arg1"),
-			     .lock = field_of(class, "arg2"),
-			     .duration = field_of(class, "duration") };
+	struct call_role role = { .object = field_of(class, "arg1"),
+				  .lock = field_of(class, "arg2"),
+				  .duration = field_of(class, "duration") };
 
-	if (role.duration == FIELD_NONE || role.object == FIELD_NONE || class->kind == 'b' ||
-	    class->kind == 'e' || strncmp(class->name, libc, strlen(libc)) != 0)
+	if (role.duration == CALL_FIELD_NONE || role.object == CALL_FIELD_NONE ||
+	    class->kind == 'b' || class->kind == 'e' ||
+	    strncmp(class->name, libc, strlen(libc)) != 0)
 		return role;
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++)
 		if (name_match(functions[i].names, name)) {
@@ -160,32 +153,7 @@ static struct role role_of(const struct trace_class *class)
 
 int wait_calls_has(const struct trace_reader *reader)
 {
-	for (uint32_t i = 0; i < reader->meta.process_count; i++) {
-		const struct trace_schema *schema = reader->meta.processes[i].schema;
-
-		for (uint32_t j = 0; schema && j < schema->count; j++)
-			if (role_of(schema->classes[j]).kind)
-				return 1;
-	}
-	return 0;
-}
-
-static int roles_make(struct wait_calls_reading *reading, const struct facts *meta)
-{
-	reading->roles = calloc((size_t)meta->process_count + 1, sizeof(*reading->roles));
-	reading->process_count = meta->process_count;
-	for (uint32_t i = 0; reading->roles && i < meta->process_count; i++) {
-		const struct trace_schema *schema = meta->processes[i].schema;
-
-		if (!schema || !schema->count)
-			continue;
-		reading->roles[i] = calloc(schema->count, sizeof(struct role));
-		if (!reading->roles[i])
-			return -ENOMEM;
-		for (uint32_t j = 0; j < schema->count; j++)
-			reading->roles[i][j] = role_of(schema->classes[j]);
-	}
-	return reading->roles ? 0 : -ENOMEM;
+	return call_roles_have(&reader->meta, role_of, 0);
 }
 
 /* ---- the pass ---- */
@@ -203,7 +171,7 @@ static int wake_add(struct wait_calls_reading *reading, const struct wait_call *
 }
 
 static int call_add(struct wait_calls *calls, const struct merge_event *event,
-		    const struct role *role)
+		    const struct call_role *role)
 {
 	struct wait_calls_reading *reading = calls->reading;
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
@@ -227,7 +195,7 @@ static int call_add(struct wait_calls *calls, const struct merge_event *event,
 	call.object = role->kind == CALL_WAITS ? 0 : fields[role->object].value.u;
 	if (role->kind == CALL_WAKES)
 		return wake_add(reading, &call, call.object);
-	if (role->kind == CALL_OF_CONDITION && role->lock != FIELD_NONE)
+	if (role->kind == CALL_OF_CONDITION && role->lock != CALL_FIELD_NONE)
 		err = wake_add(reading, &call, fields[role->lock].value.u);
 	if (!err)
 		err = samples_stack(calls->samples, event, 0, &call.stack);
@@ -241,19 +209,17 @@ static int call_add(struct wait_calls *calls, const struct merge_event *event,
 static int calls_want(const struct pass_observer *observer, uint32_t process,
 		      const struct trace_class *class)
 {
-	const struct role *roles = ((const struct wait_calls *)observer)->reading->roles[process];
-
-	return roles && roles[class->index].kind;
+	return call_role_find(&((const struct wait_calls *)observer)->reading->roles, process,
+			      class) != NULL;
 }
 
 static int calls_take(struct pass_observer *observer, const struct merge_event *event)
 {
 	struct wait_calls *calls = (struct wait_calls *)observer;
-	const struct role *roles = calls->reading->roles[event->stream->process];
+	const struct call_role *role = call_role_find(&calls->reading->roles,
+						      event->stream->process, event->class);
 
-	if (!event->class || !roles[event->class->index].kind)
-		return 0;
-	return call_add(calls, event, &roles[event->class->index]);
+	return role ? call_add(calls, event, role) : 0;
 }
 
 int wait_calls_open(struct wait_calls *calls, struct samples *samples)
@@ -261,7 +227,9 @@ int wait_calls_open(struct wait_calls *calls, struct samples *samples)
 	*calls = (struct wait_calls){ .observer = { calls_want, calls_take },
 				      .samples = samples,
 				      .reading = calloc(1, sizeof(*calls->reading)) };
-	return calls->reading ? roles_make(calls->reading, &samples->reader->meta) : -ENOMEM;
+	return calls->reading
+		       ? call_roles_make(&calls->reading->roles, &samples->reader->meta, role_of)
+		       : -ENOMEM;
 }
 
 /* ---- wakers ---- */
@@ -441,10 +409,8 @@ void wait_calls_release(struct wait_calls *calls)
 {
 	struct wait_calls_reading *reading = calls->reading;
 
-	for (uint32_t i = 0; reading && reading->roles && i < reading->process_count; i++)
-		free(reading->roles[i]);
 	if (reading) {
-		free(reading->roles);
+		call_roles_release(&reading->roles);
 		free(reading->calls);
 		free(reading->wakes);
 	}
