@@ -22,10 +22,13 @@ __attribute__((noinline)) long place(long size, int colour)
 	return size % 11 ? colour : -size;
 }
 
-/* A USDT probe as <sys/sdt.h> writes it: shop:sent, with a long. */
+/*
+ * A USDT probe as <sys/sdt.h> writes it: shop:sent, with a long. The nops behind it have room for a
+ * jump wherever the program was loaded; a single nop has none in one of some 25 processes.
+ */
 static __attribute__((noinline)) void sent(long round)
 {
-	__asm__ volatile("990: nop\n"
+	__asm__ volatile("990: nop\n .rept 8\n nop\n .endr\n"
 			 ".pushsection .note.stapsdt, \"\", \"note\"\n"
 			 ".balign 4\n .long 8, 992f - 991f, 3\n .asciz \"stapsdt\"\n"
 			 "991: .quad 990b, _.stapsdt.base, 0\n"
