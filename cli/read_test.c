@@ -169,7 +169,7 @@ Test(report, filter_without_a_part_is_of_all_that_is_printed)
 	expect("db:query      5  5.00 us");
 	expect_not("Host");
 	cr_assert_eq(run("report --min 2us %s"), 1);
-	expect("no such thing: spans, samples or sums: ");
+	expect("no such thing: spans, samples or sums of that length: ");
 	cr_assert_eq(run("report --min 2us %s %s"), 2);
 	cr_assert_eq(run("report --locks --tid 20 %s"), 2);
 	expect("--locks and two traces have all");

@@ -186,7 +186,7 @@ echo 'this is no ELF file' >text.so
 handler none <<'END'
 int nothing;
 END
-handler types <<'END'
+handler mistyped <<'END'
 WM_MARKER_PROBE(shop, order, long, int, const char *) { return WM_RECORD; }
 END
 handler argument <<'END'
@@ -208,7 +208,7 @@ END
 for target in "-p $pid" "-- ./handled plain 1 5"; do
 	# shellcheck disable=SC2086 # words
 	for case in "text|this is no ELF program" "none|./none.so: it has no handlers" \
-		"types|the handler has (i64, i32, str), and $folder/handled has (i32, i32, str)" \
+		"mistyped|the handler has (i64, i32, str), and $folder/handled has (i32, i32, str)" \
 		"argument|place: the handler has (i64, f64), and $folder/handled has (i64, i32)" \
 		"usdt|shop:sent: the handler has (i32), and $folder/handled has (i64)" \
 		"undefined|undefined symbol: nowhere"; do
@@ -219,8 +219,8 @@ for target in "-p $pid" "-- ./handled plain 1 5"; do
 done
 # a program that is executed later, beside one that is recorded
 cp handled other
-run 1 --json -o trace --handler ./types.so -- sh -c './other plain 1 5; :'
-says "other: the shared object can't be used as handlers: ./types.so: shop:order: the handler has"
+run 1 --json -o trace --handler ./mistyped.so -- sh -c './other plain 1 5; :'
+says "other: the shared object can't be used as handlers: ./mistyped.so: shop:order: the handler has"
 rm -rf trace
 run 1 -o trace --handler ./absent.so -p $pid
 says "shop:ordr"

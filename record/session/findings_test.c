@@ -2,6 +2,7 @@
 /* What each room of a session reports. */
 #include "record/session/findings.h"
 
+#include "record/handler/handler_file.h"
 #include "record/kernel/kernel_own.h"
 #include "record/probe/probes.h"
 #include "record/session/patience.h"
@@ -40,6 +41,7 @@ static struct unrecorded programs[] = {
 	  .processes = 1 },
 };
 static struct unrecorded_list unrecorded;
+static struct handlers handlers;
 static struct wm_session session = {
 	.kernel = &kernel,
 	.watched = &watches,
@@ -48,6 +50,7 @@ static struct wm_session session = {
 	.probes = &probes,
 	.patience = &patience,
 	.unrecorded = &unrecorded,
+	.handlers = &handlers,
 };
 static struct findings list;
 static char text[8192];
