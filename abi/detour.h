@@ -170,6 +170,12 @@ struct detour_fixup {
  */
 #define DETOUR_SUMS 4096
 #define DETOUR_ENTRY 8192 /* the point is a function's entry: the return address is on top */
+/*
+ * Of DETOUR_ONCE, with a handler: it is called at the entry, and may take the function's place. The
+ * event is only of the calls that it has replaced. The instructions
+ * before the point change no register but the stack pointer.
+ */
+#define DETOUR_REPLACE 16384
 #define DETOUR_KEPT_TEXTS 4
 #define DETOUR_KEPT_TEXT_BYTES 255
 #define DETOUR_RETURN_ERRNO 32

@@ -178,6 +178,186 @@ END
 run 139 -o faults --handler ./faults.so -- ./handled plain 1 100
 so_many faults faults shop:order 50
 
+# ---- a result in place of a call ----
+
+cat >replaced.c <<'END'
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int ran; /* calls of the functions below */
+#define BODY() __atomic_fetch_add(&ran, 1, __ATOMIC_RELAXED)
+#define APART __attribute__((noinline, noclone))
+APART long number(long a, long b) { BODY(); return a * b; }
+APART signed char small(int a) { BODY(); return (signed char)a; }
+APART double real(double a, int b) { BODY(); return a + b; }
+APART float single(float a) { BODY(); return a; }
+APART const char *text(const char *a) { BODY(); return a; }
+APART void nothing(int a) { BODY(); __asm__ volatile("" : : "r"(a)); }
+APART int deep(int a, char *way)
+{
+	char room[256];
+
+	BODY();
+	snprintf(room, sizeof room, "%d", a);
+	strcat(way, room);
+	return a ? deep(a - 1, way) + 1 : 0;
+}
+struct five { long all[5]; };
+APART struct five large(long a) { BODY(); return (struct five){ { a } }; }
+struct two { long all[2]; };
+APART struct two pair(long a) { BODY(); return (struct two){ { a, a } }; }
+APART long double wide(long a) { BODY(); return a; }
+/* a tail call: number() returns to the caller of this one */
+APART long tail(long a) { BODY(); return number(a, a + 1); }
+
+static void check(int is_right, const char *what, int round)
+{
+	if (is_right)
+		return;
+	printf("wrong: %s, round %d\n", what, round);
+	exit(1);
+}
+
+static int is_plain;
+static int is_replaced(int round)
+{
+	return round % 4 == 1 && !is_plain;
+}
+
+static void *run(void *rounds)
+{
+	for (int i = 1; i <= *(int *)rounds; i++) {
+		char way[64] = "";
+
+		check(large(i).all[0] == i && pair(i).all[1] == i && wide(i) == i, "struct", i);
+		check(number(i, 3) == (is_replaced(i) ? -i : 3L * i), "number", i);
+		check(small(i) == (is_replaced(i) ? -7 : (signed char)i), "small", i);
+		check(real(i, 2) == (is_replaced(i) ? 0.25 : i + 2), "real", i);
+		check(single((float)i) == (is_replaced(i) ? 1.5f : (float)i), "single", i);
+		check(!strcmp(text("own"), is_replaced(i) ? "other" : "own"), "text", i);
+		nothing(i);
+		check(tail(i) == (is_replaced(i) ? -i : (long)i * (i + 1)), "tail", i);
+		check(deep(3, way) == 3 && !strcmp(way, "3210"), "deep", i);
+		check(is_plain || (deep(9, way) == 90 && !strcmp(way, "3210")), "deep is replaced", i);
+		errno = 5;
+		check(access("/", F_OK) == (is_replaced(i) ? -1 : 0), "access", i);
+		check(errno == (is_replaced(i) ? ENOSPC : 5), "errno", i);
+	}
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	int rounds = atoi(argv[1]), status = 0;
+	pthread_t all[8];
+	pid_t child;
+
+	is_plain = argc == 2;
+	for (int i = 0; i < 8; i++)
+		pthread_create(&all[i], NULL, run, &rounds);
+	for (int i = 0; i < 8; i++)
+		pthread_join(all[i], NULL);
+	printf("%d ran\n", ran);
+	fflush(stdout);
+	child = argc > 2 ? fork() : 0;
+	if (!child && argc > 2) {
+		run(&rounds);
+		_exit(0);
+	}
+	return child > 0 && waitpid(child, &status, 0) == child ? status != 0 : 0;
+}
+END
+handler replaces <<'END'
+#include <errno.h>
+#include <string.h>
+static __thread int rounds __attribute__((tls_model("initial-exec")));
+WM_FUNC_REPLACE(replaced, number, long, long, long)
+{
+	rounds = (int)arg1;
+	*result = -arg1;
+	return arg1 % 4 == 1 ? WM_REPLACE : WM_CALL;
+}
+WM_FUNC_REPLACE(replaced, small, signed char, int)
+{
+	*result = -7;
+	return arg1 % 4 == 1 ? WM_REPLACE : WM_CALL;
+}
+WM_FUNC_REPLACE(replaced, real, double, double, int)
+{
+	*result = 0.25;
+	return (int)arg1 % 4 == 1 && arg2 == 2 ? WM_REPLACE : WM_CALL;
+}
+WM_FUNC_REPLACE(replaced, single, float, float)
+{
+	*result = 1.5f;
+	return (int)arg1 % 4 == 1 ? WM_REPLACE : WM_CALL;
+}
+WM_FUNC_REPLACE(replaced, text, const char *, const char *)
+{
+	*result = "other";
+	return rounds % 4 == 1 && !strcmp(arg1, "own") ? WM_REPLACE : WM_CALL;
+}
+WM_FUNC_REPLACE(replaced, nothing, long, int)
+{
+	return arg1 % 4 == 1 ? WM_REPLACE : WM_CALL;
+}
+WM_FUNC_REPLACE(replaced, deep, int, int)
+{
+	*result = 90;
+	return arg1 == 9 ? WM_REPLACE : WM_CALL;
+}
+WM_FUNC_REPLACE(libc, access, int, const char *)
+{
+	errno = ENOSPC;
+	*result = -1;
+	return rounds % 4 == 1 && arg1[0] == '/' ? WM_REPLACE : WM_CALL;
+}
+END
+handler structs <<'END'
+WM_FUNC_REPLACE(replaced, large, long, long) { return WM_REPLACE; }
+WM_FUNC_REPLACE(replaced, pair, long, long) { return WM_REPLACE; }
+WM_FUNC_REPLACE(replaced, wide, double, long) { return WM_REPLACE; }
+WM_FUNC_REPLACE(replaced, number, double, long, long) { return WM_REPLACE; }
+WM_FUNC_REPLACE(replaced, real, long, double) { return WM_REPLACE; }
+END
+# 25 of 100 rounds are replaced, in 8 threads and the child; deep() in all
+for level in -O2 -O0; do
+	cc "$level" -g -Wall -Werror -o replaced replaced.c -lpthread || exit 1
+	run 0 -o "instead$level" --handler ./replaces.so -- ./replaced 100 fork
+	expect "$level: calls that ran" "$(grep ' ran$' out)" "$((8 * (75 * 7 + 100 * (3 + 1 + 4)))) ran"
+	for name in replaced:number:50 replaced:small:25 replaced:real:25 replaced:single:25 replaced:text:25 \
+		replaced:nothing:25 replaced:deep:100 libc:access:25; do
+		so_many "$level" "instead$level" "${name%:*}:replaced" $((9 * ${name##*:}))
+	done
+	expect "$level: results" "$(of_events "instead$level" replaced:number:replaced ret | sort -n | head -n 1)" -97
+	# results that are elsewhere than the handler's type
+	run 1 -o "structs$level" --handler ./structs.so -- ./replaced 1
+	says "5 of 5 places were refused"
+	expect "$level: structs" "$(cat out)" "$((8 * 15)) ran"
+done
+# without debug information the handler's types are all that is known
+handler bare <<'END'
+WM_FUNC_REPLACE(replaced, number, long, long, long)
+{
+	*result = arg1 * arg2;
+	return WM_REPLACE;
+}
+WM_FUNC_REPLACE(replaced, small, signed char, int)
+{
+	*result = (signed char)arg1;
+	return WM_REPLACE;
+}
+END
+strip -g replaced
+run 0 -o bare --handler ./bare.so -- ./replaced 200
+expect "bare" "$(cat out)" "$((8 * 200 * 12)) ran"
+so_many bare bare replaced:small:replaced $((8 * 200))
+
 # ---- what is refused before anything is loaded ----
 
 start ./handled serve 1

@@ -103,6 +103,52 @@ return_go_plain:
 	.size	return_go_plain, . - return_go_plain
 
 /*
+ * In place of a function that a handler replaces (abi/detour.h: DETOUR_REPLACE), as it would be
+ * called: it returns to the stub, with the result. Every other register is kept: a compiler that
+ * has seen the function may rely on those that it leaves alone (gcc's -fipa-ra).
+ */
+	.globl	return_replaced
+	.hidden	return_replaced
+	.type	return_replaced, @function
+	.p2align 4
+return_replaced:
+	.cfi_startproc
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	movq	8(%rsp), %rdi
+	call	return_result
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size	return_replaced, . - return_replaced
+
+	.globl	return_replaced_float
+	.hidden	return_replaced_float
+	.type	return_replaced_float, @function
+	.p2align 4
+return_replaced_float:
+	.cfi_startproc
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	movq	16(%rsp), %rdi
+	leaq	-8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
+	call	return_result
+	leaq	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	movq	%rax, %xmm0
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size	return_replaced_float, . - return_replaced_float
+
+/*
  * (%rsp) is sixteen times the unit's number, in place of the return address that it replaces.
  * Everything is kept, flags too: hand-written code returns things in them.
  */

@@ -26,7 +26,9 @@
 
 /* What a handler returns. */
 #define WM_RECORD 0
-#define WM_REJECT 1 /* the hit is not recorded, and not added up */
+#define WM_REJECT 1  /* the hit is not recorded, and not added up */
+#define WM_CALL 0    /* of WM_FUNC_REPLACE: the function runs, and nothing is recorded */
+#define WM_REPLACE 2 /* it does not run, and its caller gets *result */
 
 /* At a marker; at the begin, at the end of a span. */
 #define WM_MARKER_PROBE(subsys, event, ...)                                                        \
@@ -57,6 +59,17 @@
 			   (WM__HANDLER_TAKE(wm__result) WM__HANDLER_TAKE(wm__duration)),          \
 			   (wm__result, wm__duration), ##__VA_ARGS__)
 
+/*
+ * In place of a function, before it runs: WM_REPLACE gives its caller *result, which is of the
+ * first type and 0 at first, and errno as the handler left it. A replaced call is one event,
+ * FUNCTION:replaced. WM_CALL has the function run. The handler may call the function itself.
+ */
+#define WM_FUNC_REPLACE(module, function, type, ...)                                               \
+	WM__HANDLER_CHECK(_, _, type)                                                              \
+	WM__HANDLER_DEFINE(x_##module##_##function, 'x', #module, #function,                       \
+			   (WM__TYPE(*(type *)0), WM_TYPE_U64), (type * result WM__UNUSED), (),    \
+			   (), ((type *)wm__to), ##__VA_ARGS__)
+
 /* ---- From here on: how it is done. ---- */
 
 #define WM__HANDLER_MAGIC 0x6c64486du /* "mHdl" */
@@ -66,13 +79,12 @@
 struct wm_handler {
 	unsigned int magic;
 	unsigned short version;
-	unsigned char kind; /* m, b, e, u, f, r */
+	unsigned char kind; /* m, b, e, u, f, r, x */
 	unsigned char reserved;
-	unsigned char types
-		[17]; /* WM_TYPE_*, of the payload, ended by 0; of 'r' the result's and U64 last */
-	char module[64]; /* of f, r */
+	unsigned char types[17]; /* WM_TYPE_*, then 0; of r and x the result's and U64 are last */
+	char module[64];	 /* of f, r, x */
 	char name[159];
-	int (*call)(const unsigned char *payload);
+	int (*call)(const unsigned char *payload, void *result); /* NULL: of any but x */
 };
 
 #if defined(__has_attribute)
@@ -125,12 +137,13 @@ struct wm_handler {
 	WM__EACH(WM__HANDLER_CHECK, _, ##__VA_ARGS__)                                              \
 	static int wm_on_##id(                                                                     \
 		WM__HANDLER_OPEN parameters WM__EACH(WM__HANDLER_PARAMETER, _, ##__VA_ARGS__));    \
-	static int wm__call_##id(const unsigned char *wm__from)                                    \
+	static int wm__call_##id(const unsigned char *wm__from, void *wm__to)                      \
 	{                                                                                          \
 		WM__EACH(WM__HANDLER_VALUE, _, ##__VA_ARGS__)                                      \
 		WM__HANDLER_OPEN values WM__EACH(WM__HANDLER_READ, _, ##__VA_ARGS__)               \
 			WM__HANDLER_OPEN                                                           \
 			reads(void) wm__from;                                                      \
+		(void)wm__to;                                                                      \
 		return wm_on_##id(                                                                 \
 			WM__HANDLER_OPEN passed WM__EACH(WM__HANDLER_PASS, _, ##__VA_ARGS__));     \
 	}                                                                                          \

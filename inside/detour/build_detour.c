@@ -157,7 +157,11 @@ static int check_head(const struct control_detour *record)
 	    record->kept_bytes > DETOUR_KEPT_MAX || record->predicates > PREDICATES_MAX ||
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
 			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE | DETOUR_RETURN_PARTS |
-			      DETOUR_ONCE | DETOUR_SUMS | DETOUR_ENTRY))
+			      DETOUR_ONCE | DETOUR_SUMS | DETOUR_ENTRY | DETOUR_REPLACE))
+		return -WM_E_PROTOCOL;
+	if (record->flags & DETOUR_REPLACE &&
+	    (!(record->flags & DETOUR_ONCE) || !(record->flags & DETOUR_ENTRY) ||
+	     record->flags & DETOUR_SUMS || !record->handler))
 		return -WM_E_PROTOCOL;
 	/* without DETOUR_ONCE the return would be an event that is not added up */
 	if (record->flags & DETOUR_SUMS
@@ -567,6 +571,7 @@ static void set_event(struct detour *detour, int which, const struct record_layo
 	memset(event->ids, 0xff, sizeof event->ids); /* EVENT_ID_NONE */
 	event->keeps = !which && record->flags & DETOUR_ONCE;
 	event->is_once = which && record->flags & DETOUR_ONCE;
+	event->replaces = which && record->flags & DETOUR_REPLACE;
 	if (which && !event->is_once)
 		return;
 	event->handler = event->keeps ? 0 : record->handler;

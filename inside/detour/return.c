@@ -42,6 +42,8 @@ extern struct return_cell {
 } return_cells[RETURN_UNITS] __attribute__((visibility("hidden")));
 extern __attribute__((visibility("hidden"))) const unsigned char return_go_plain[];
 void hit_enter_return(void);
+void return_replaced(void);
+void return_replaced_float(void);
 
 static struct unit {
 	uintptr_t address; /* of the return address on the stack; 0: free */
@@ -387,6 +389,70 @@ IN_PLACE static uintptr_t chain(struct writer *writer, const struct detour *deto
 	return (uintptr_t)return_go_plain;
 }
 
+/* The kept texts in place of the pointers that the entry had. */
+IN_PLACE static void texts_put(struct kept *kept, const struct control_detour *record)
+{
+	unsigned char *to = (unsigned char *)kept->payload;
+	unsigned int texts = 0;
+
+	for (unsigned int i = 0; i < 16 && record->types[0][i]; i++) {
+		uint64_t word;
+
+		if (record->types[0][i] == WM_TYPE_STR) {
+			__builtin_memcpy(&word, to, sizeof word);
+			if (word > KEPT_UNREADABLE)
+				word = (uintptr_t)kept->texts[texts];
+			texts++;
+			__builtin_memcpy(to, &word, sizeof word);
+		}
+		to += field_payload_bytes[record->types[0][i]];
+	}
+}
+
+/* A result shorter than an int is extended to one: clang's callers rely on that. */
+IN_PLACE static uint64_t extended(uint64_t value, uint8_t type)
+{
+	if (type == WM_TYPE_I8 || type == WM_TYPE_CHAR)
+		return (uint32_t)(int8_t)value;
+	return type == WM_TYPE_I16 ? (uint32_t)(int16_t)value : value;
+}
+
+/*
+ * The handler of a call that has just been diverted may replace it (DETOUR_REPLACE). Returns what
+ * runs in the function's place. 0: the function does, and its return is no event.
+ */
+IN_PLACE static uintptr_t __attribute__((noinline))
+replacement(const struct detour *detour, uintptr_t stub, uintptr_t sp)
+{
+	uint32_t unit = (uint32_t)((stub - (uintptr_t)return_stubs) / STUB_BYTES);
+	const struct control_detour *record = detour->record;
+	uint64_t *begun = &return_cells[unit].begun, result = 0;
+	struct kept *kept = &return_kept[unit];
+	uint32_t lanes = (uint32_t)*begun & UINT8_MAX, replaced;
+	unsigned int fields = 0;
+	uint8_t type;
+
+	texts_put(kept, record);
+	replaced = lanes ? hit_replaces(&detour->events[1].hit, kept->payload, sp, lanes, &result)
+			 : 0;
+	*begun = (*begun & ~(uint64_t)UINT8_MAX) | replaced;
+	if (!replaced)
+		return 0;
+	while (fields < 15 && record->types[0][fields])
+		fields++;
+	type = record->types[1][fields];
+	kept->result = extended(result, type);
+	return type == WM_TYPE_F32 || type == WM_TYPE_F64 ? (uintptr_t)return_replaced_float
+							  : (uintptr_t)return_replaced;
+}
+
+/* By what runs in the function's place: what it returns, for this stub. */
+IN_PLACE uint64_t return_result(uintptr_t stub) KEEPS_REGISTERS;
+uint64_t return_result(uintptr_t stub)
+{
+	return return_kept[(stub - (uintptr_t)return_stubs) / STUB_BYTES].result;
+}
+
 /* Returns how the function is gone into; 0: not diverted. */
 IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *detour,
 				 uintptr_t *slot, uint64_t begun)
@@ -450,7 +516,7 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 {
 	const struct marker *marker = &detour->events[1].hit;
 	uintptr_t sp = (uintptr_t)&site, go = (uintptr_t)return_go_plain;
-	uintptr_t *slot;
+	uintptr_t *slot, goes_on;
 	struct writer *writer;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags;
@@ -459,6 +525,7 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 	slot = (uintptr_t *)(stack + (detour->record->stack_bytes
 					      ? detour->record->stack_bytes + DETOUR_SAVED_BYTES
 					      : 0));
+	goes_on = site + DETOUR_GO_BYTES;
 	if (likely(!reentrancy_guard_covers(sp) &&
 		   __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
 		uintptr_t way = 0;
@@ -473,8 +540,13 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 			go = way;
 		else if (begun & BEGUN_ANY)
 			hit_discard(marker, sp);
+		if (unlikely(detour->record->flags & DETOUR_REPLACE) && way) {
+			uintptr_t other = replacement(detour, *(volatile uintptr_t *)slot, sp);
+
+			goes_on = other ? other : goes_on;
+		}
 	}
-	((volatile uintptr_t *)slot)[-1] = site + DETOUR_GO_BYTES;
+	((volatile uintptr_t *)slot)[-1] = goes_on;
 	((volatile uintptr_t *)slot)[-2] = go;
 }
 
@@ -548,21 +620,12 @@ hit_once(struct writer *writer, uint32_t unit, uint64_t rax, uint64_t rdx, uint6
 	uint64_t ns = (uint64_t)((unsigned __int128)ticks * ns_scale >> 32);
 	unsigned char *to = (unsigned char *)kept->payload;
 	volatile uintptr_t held = stub_of(unit);
-	unsigned int i = 0, texts = 0;
+	unsigned int i = 0;
 
 	__atomic_store_n(&units[unit].address, (uintptr_t)&held, __ATOMIC_RELEASE);
-	for (; i < 16 && record->types[0][i]; i++) {
-		uint64_t word;
-
-		if (record->types[0][i] == WM_TYPE_STR) {
-			__builtin_memcpy(&word, to, sizeof word);
-			if (word > KEPT_UNREADABLE)
-				word = (uintptr_t)kept->texts[texts];
-			texts++;
-			__builtin_memcpy(to, &word, sizeof word);
-		}
+	texts_put(kept, record);
+	for (; i < 16 && record->types[0][i]; i++)
 		to += field_payload_bytes[record->types[0][i]];
-	}
 	to = parts_put(to, record, i, returns_count(record) - 1, words);
 	__builtin_memcpy(to, &ns, sizeof ns);
 	hit_ended(writer, &detour->events[1].hit, kept->payload, sp, return_cells[unit].begun);

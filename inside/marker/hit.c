@@ -589,10 +589,10 @@ static inline void note_begin(struct writer *writer, const struct marker *marker
 /* Ordinary code of the user's, above which hits of its own may come. */
 static __attribute__((noinline, cold)) int handler_takes(struct writer *writer, int depth,
 							 const struct plan_consumer *consumer,
-							 const uint64_t *payload)
+							 const uint64_t *payload, uint64_t *result)
 {
 	struct handler_call call = { writer, consumer->handler, (const unsigned char *)payload,
-				     depth };
+				     result, depth };
 
 	return vectors_call(probelist_judge, &call) != 0;
 }
@@ -615,8 +615,8 @@ record_all(struct writer *writer, int depth, const struct plan *plan, const uint
 		if (wanted & lane &&
 		    ((consumer->test_count &&
 		      !predicates_hold(writer, plan, consumer, (const unsigned char *)payload)) ||
-		     (consumer->handler && depth >= 0 &&
-		      !handler_takes(writer, depth, consumer, payload)))) {
+		     (consumer->handler && !plan->replaces && depth >= 0 &&
+		      !handler_takes(writer, depth, consumer, payload, NULL)))) {
 			*rejected |= lane;
 			lane_rejected(writer,
 				      depth < 0 ? NULL : writer_lane(writer, consumer->lane, depth),
@@ -724,6 +724,29 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 		vectors_call(probelist_call, &call);
 	}
 	hit_end(writer, depth);
+}
+
+uint32_t hit_replaces(const struct marker *marker, const uint64_t *payload, uintptr_t sp,
+		      uint32_t lanes, uint64_t *result)
+{
+	int depth;
+	struct writer *writer = hit_begin(marker, sp, &depth);
+	uint32_t replaced = 0;
+	const struct plan *plan;
+
+	if (!writer)
+		return 0;
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	for (unsigned int i = 0; plan && depth >= 0 && !replaced && i < plan->consumer_count; i++) {
+		const struct plan_consumer *consumer = &plan->consumers[i];
+		uint32_t lane = 1u << consumer->lane;
+
+		if (plan->replaces && consumer->handler && lanes & lane &&
+		    handler_takes(writer, depth, consumer, payload, result))
+			replaced = lane;
+	}
+	hit_end(writer, depth);
+	return replaced;
 }
 
 void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t ticks)

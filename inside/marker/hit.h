@@ -27,6 +27,14 @@ void hit_ended(struct writer *writer, const struct marker *marker, const uint64_
 	       uintptr_t sp, uint64_t begun);
 
 /*
+ * Whether a handler of one of these sessions, a bit each, replaces the call that begins
+ * (abi/detour.h: DETOUR_REPLACE), and with what. `payload`: the entry's fields. Returns that
+ * session's bit; 0: the function is to run. Hit path.
+ */
+uint32_t hit_replaces(const struct marker *marker, const uint64_t *payload, uintptr_t sp,
+		      uint32_t lanes, uint64_t *result);
+
+/*
  * A hit that no stub made, with its payload's fields and an earlier time, by the clock of its one
  * session. It is not counted, as it is no marker's. `sp` is the caller's own. Hit path.
  */

@@ -37,6 +37,7 @@ struct variant {
 	uint8_t handler;    /* of a detour: its session's number (abi/handler.h); 0: none */
 	uint8_t keeps;	    /* plan.h; then predicates of other fields are the return's */
 	uint8_t is_once;    /* the event of a call with DETOUR_ONCE */
+	uint8_t replaces;   /* likewise, DETOUR_REPLACE */
 	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
 	uint32_t foreign_sites; /* another tool's byte is there, or was (restored.c) */

@@ -67,7 +67,7 @@ enum plan_costs { PLAN_COSTS_NONE, PLAN_COSTS_FIRST, PLAN_COSTS_LAST };
 enum plan_early { PLAN_EARLY_NOT, PLAN_EARLY, PLAN_EARLY_RANGE };
 
 /* A handler from outside (abi/handler.h). */
-typedef int (*plan_handler)(const unsigned char *payload);
+typedef int (*plan_handler)(const unsigned char *payload, void *result);
 
 struct plan_probe {
 	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
@@ -167,12 +167,13 @@ struct plan {
 	uint8_t ends_early;  /* enum plan_early */
 	uint8_t keeps;	     /* the entry of a call with DETOUR_ONCE: nothing is written */
 	uint16_t text_bytes; /* of a string, as much as an event has; 0: FIELD_BYTES_MAX */
-	const struct plan_test *tests;	     /* of all consumers; NULL: none has any */
-	const struct plan_sums *sums;	     /* likewise */
-	uint8_t callers;		     /* the most that a consumer wants */
-	uint8_t is_return;		     /* of `record`'s function */
-	uint8_t has_handlers;		     /* some consumer has */
-	char kind;			     /* as in the site's text */
+	const struct plan_test *tests; /* of all consumers; NULL: none has any */
+	const struct plan_sums *sums;  /* likewise */
+	uint8_t callers;	       /* the most that a consumer wants */
+	uint8_t is_return;	       /* of `record`'s function */
+	uint8_t has_handlers;	       /* some consumer has */
+	uint8_t replaces;	       /* they are called at the call's entry: hit_replaces() */
+	char kind;		       /* as in the site's text */
 	const struct control_detour *record; /* NULL: a marker's */
 	struct plan_consumer {
 		uint32_t event_id;
@@ -224,6 +225,7 @@ struct handler_call {
 	struct writer *writer;
 	plan_handler handler;
 	const unsigned char *payload;
+	uint64_t *result; /* whether it replaces the call, and with what; NULL: is it taken? */
 	int depth;
 };
 long probelist_judge(void *call);

@@ -146,6 +146,7 @@ static struct plan *make(struct variant *variant)
 	plan->uses_tsc = 1;
 	plan->is_careful = variant->is_careful;
 	plan->keeps = variant->keeps;
+	plan->replaces = variant->replaces;
 	plan->text_bytes = variant->is_once ? DETOUR_KEPT_TEXT_BYTES : 0;
 	plan->kind = variant->kind;
 	plan->record = variant->record;

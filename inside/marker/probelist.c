@@ -229,9 +229,11 @@ long probelist_judge(void *data)
 		return 0;
 	writer->running[call->depth] = NULL;
 	writer->running_fn[call->depth] = probe.fn;
-	takes = call->handler(call->payload) == WM_RECORD;
+	takes = call->handler(call->payload, call->result) ==
+		(call->result ? WM_REPLACE : WM_RECORD);
 	writer->running_fn[call->depth] = NULL;
-	errno = saved_errno;
+	if (!call->result || !takes)
+		errno = saved_errno; /* that of a replaced call is the program's */
 	return takes;
 }
 

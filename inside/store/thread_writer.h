@@ -99,7 +99,8 @@ struct kept {
 	uintptr_t at;
 	uint32_t fills;
 	uint32_t reserved;
-	uint64_t ticks; /* of the TSC */
+	uint64_t ticks;	 /* of the TSC */
+	uint64_t result; /* of DETOUR_REPLACE, where the handler replaces the call */
 	uint64_t payload[16];
 	unsigned char texts[DETOUR_KEPT_TEXTS][DETOUR_KEPT_TEXT_BYTES + 1];
 };

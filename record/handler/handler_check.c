@@ -69,7 +69,7 @@ static int place_check(const struct code_place *place, int err, const char *word
 	(void)words;
 	while (count < 16 && handler->types[count])
 		count++;
-	count -= handler->kind == 'r' ? 2 : 0;
+	count -= handler_is_at_return(handler) ? 2 : 0;
 	/* undescribed: any will do */
 	if (err || !place->field_count)
 		return 0;

@@ -43,7 +43,7 @@ static int bytes_read(struct handler_object *object)
 static int is_sound(const struct wm_handler *record)
 {
 	return record->magic == WM__HANDLER_MAGIC && record->version == WM__HANDLER_VERSION &&
-	       record->kind && strchr("mbeufr", record->kind) && !record->types[16] &&
+	       record->kind && strchr("mbeufrx", record->kind) && !record->types[16] &&
 	       memchr(record->module, 0, sizeof(record->module)) && record->name[0] &&
 	       memchr(record->name, 0, sizeof(record->name));
 }
@@ -168,8 +168,8 @@ int handler_spec(const struct handler_object *object, unsigned int number, char 
 		snprintf(text, bytes, "marker:%s", handler->name);
 		return 0;
 	}
-	/* the last one of a return is its duration, which needs no word */
-	count -= handler->kind == 'r';
+	/* the last one is its duration, which needs no word */
+	count -= handler_is_at_return(handler);
 	used = (size_t)snprintf(text, bytes, "%s:%s%s%s%s", handler->kind == 'u' ? "usdt" : "func",
 				handler->name, module[0] ? "@" : "", module, count ? "/" : "");
 	for (int i = 0; i < count && used < bytes; i++) {
@@ -178,7 +178,7 @@ int handler_spec(const struct handler_object *object, unsigned int number, char 
 		if (!word)
 			return -WM_E_HANDLER;
 		snprintf(name, sizeof(name), "arg%d", i + 1);
-		if (handler->kind == 'r' && i == count - 1)
+		if (handler_is_at_return(handler) && i == count - 1)
 			strcpy(name, "ret");
 		used += (size_t)snprintf(text + used, bytes - used, "%s%s:%s", i ? "," : "", name,
 					 word);

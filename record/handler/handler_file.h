@@ -41,6 +41,12 @@ struct handlers {
 int handler_object_read(struct handler_object *object, const char *path, struct detail detail);
 void handler_object_release(struct handler_object *object);
 
+/* Its event is at a function's return, of a call that is replaced, too. */
+static inline int handler_is_at_return(const struct control_handler *handler)
+{
+	return handler->kind == 'r' || handler->kind == 'x';
+}
+
 /* The spec for a handler's hits, in text[bytes]. 0; -WM_E_HANDLER: a probe can't have a type. */
 int handler_spec(const struct handler_object *object, unsigned int number, char *text,
 		 size_t bytes);

@@ -70,7 +70,8 @@ static int spec_of_handler(struct wm_session *session, const struct handler_obje
 	spec = &session->specs->all[session->specs->count - 1];
 	spec->handler = object->first + number + 1;
 	spec->request->is_exact = 1;
-	spec->request->is_once = handler->kind == 'r';
+	spec->request->is_once = handler_is_at_return(handler);
+	spec->request->replaces = handler->kind == 'x';
 	return 0;
 }
 

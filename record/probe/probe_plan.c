@@ -450,6 +450,7 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 {
 	struct making *making = data;
 	struct code_place wanted = *place;
+	char replaced[TEXT_BYTES];
 	int failed;
 
 	making->spec->matches++;
@@ -463,6 +464,10 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	if (*making->spec->request->event) {
 		wanted.subsystem = making->spec->request->subsystem;
 		wanted.event = making->spec->request->event;
+	}
+	if (wanted.replaces) {
+		snprintf(replaced, sizeof(replaced), "%s" CODE_REPLACED, wanted.event);
+		wanted.event = replaced;
 	}
 	if (!err && wanted.callers) {
 		err = callchain_make_room(&wanted);

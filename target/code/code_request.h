@@ -34,6 +34,8 @@ struct code_wish {
 	uint8_t type;		     /* WM_TYPE_*; 0: what the value has by itself */
 };
 
+#define CODE_REPLACED ":replaced" /* behind the function's name, of DETOUR_REPLACE */
+
 struct code_request {
 	enum code_request_kind kind;
 	char *name;   /* PROVIDER:NAME, the function's, the source's; NULL for an offset */
@@ -47,6 +49,7 @@ struct code_request {
 	int wants_all;	  /* `args` */
 	int is_exact;	  /* of a handler: the wishes alone, also where it has none */
 	int is_once;	  /* likewise: one event, at the return */
+	int replaces;	  /* likewise: of the calls that a handler replaces (abi/detour.h) */
 	uint32_t callers; /* bt=N; 0: no callchain */
 	int is_safe;	  /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;

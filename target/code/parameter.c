@@ -1111,6 +1111,7 @@ static void result_take(struct call *call, struct code_parameters *parameters, D
 		call->trust = TRUST_LISTS;
 		return;
 	}
+	parameters->has_result = 1;
 	passing_of(&type, &call->dwarf->enumerations, &passing);
 	if (passing.doubts || (call->trust == TRUST_SCALARS && is_aggregate(&passing)))
 		call->trust = TRUST_LISTS;

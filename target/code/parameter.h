@@ -21,6 +21,7 @@ struct code_parameters {
 	struct code_values values;
 	struct code_field returns[CODE_RETURNS_MAX];
 	unsigned int return_count; /* 0: nothing that a field can hold */
+	int has_result;		   /* as debug information says, held by fields or not */
 	const char *source;	   /* the file's, as debug information has it; "" if unknown */
 	unsigned int line;
 	int never_returns;

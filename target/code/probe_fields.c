@@ -418,6 +418,7 @@ int code_predicates_choose(const struct code_request *request, const struct code
 	place->predicates = request->predicates;
 	place->predicate_count = request->predicate_count;
 	place->is_once = request->is_once;
+	place->replaces = request->replaces;
 	for (unsigned int i = 0; i < request->predicate_count; i++) {
 		const struct predicate *predicate = &request->predicates[i];
 		struct code_field duration = duration_field, context = { .from = { .bytes = 8 } };

@@ -92,6 +92,7 @@ struct code_place {
 	 * one event, at the return: the entry's fields, the return's, and `duration`
 	 */
 	int is_once;
+	int replaces; /* of calls that the handler replaces */
 	unsigned int field_count;
 	unsigned int return_count; /* where wants_return; 0: nothing that a field can hold */
 	/*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "target/code/resolve.h"
 
+#include "abi/site.h"
 #include "base/array.h"
 #include "base/name_match.h"
 #include "target/code/dwarf.h"
@@ -339,6 +340,18 @@ static void return_guess(const struct code_request *request, struct code_paramet
 	strcpy(known->returns[0].name, request->return_type ? "ret" : "rax");
 }
 
+/* Whether a result of this type is where the function's callers look for theirs, and all of it. */
+static int is_replaceable(uint8_t type, const struct code_parameters *known)
+{
+	const struct code_operand *from = &known->returns[0].from;
+	int is_float = type == WM_TYPE_F32 || type == WM_TYPE_F64;
+
+	if (!known->return_count)
+		return !known->has_result;
+	return is_float == (from->kind == OPERAND_VECTOR) &&
+	       from->bytes == (type == WM_TYPE_STR ? 8 : site_type_bytes(type));
+}
+
 /*
  * A function that returns nothing keeps its span, without a value. A handler (abi/handler.h) gets
  * what is in the register, since it has an argument for it.
@@ -430,7 +443,11 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 		known.return_count = declared.return_count;
 		memcpy(known.returns, declared.returns, sizeof(known.returns));
 	}
-	err = retype_return(request, &known);
+	if (request->replaces && (reported > 0 || is_declared) &&
+	    !is_replaceable(request->return_type, &known))
+		err = -WM_E_FIELD_TYPE;
+	else
+		err = retype_return(request, &known);
 	if (!err)
 		err = rename_return(request, &known, name);
 	if (!err)

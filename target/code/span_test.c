@@ -408,3 +408,18 @@ Test(span, code_of_go_and_returns_of_a_runtime_that_walks_stacks_are_refused)
 	cr_assert_eq(composed("c_function", rdi, 0), 0);
 	cr_assert_eq(composed("c_function", rdi, 1), -WM_E_RETURN_LOOKED_AT);
 }
+
+Test(span, where_a_handler_may_replace_the_call_no_register_has_changed)
+{
+	struct code_place place = {
+		.address = address_of("prologue"), .is_entry = 1, .wants_entry = 1, .replaces = 1
+	};
+
+	/* push %rbp; mov %rsp, %rbp */
+	cr_assert_eq(trampoline_compose(&sweep, &place, 1, &trampoline), 0);
+	cr_assert_eq(trampoline.detour.address, place.address + 1);
+	cr_assert_eq(trampoline.detour.stack_bytes, 8);
+	cr_assert_eq(trampoline_compose(&sweep, &place, 2, &trampoline), -ENOENT);
+	place.replaces = 0;
+	cr_assert_eq(trampoline_compose(&sweep, &place, 2, &trampoline), 0);
+}

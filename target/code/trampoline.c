@@ -456,7 +456,7 @@ static void returns_fill(struct control_detour *detour, const struct code_place 
 		detour->types[1][first + place->return_count] = WM_TYPE_U64; /* the duration */
 		if (place->callers)
 			detour->types[1][first + place->return_count + 1] = WM_TYPE_ADDRESSES;
-		detour->flags |= DETOUR_ONCE;
+		detour->flags |= DETOUR_ONCE | (place->replaces ? DETOUR_REPLACE : 0);
 		return;
 	}
 	if (place->callers)
@@ -519,7 +519,10 @@ static struct prologue entry_of(const struct code_place *place)
 	return entry;
 }
 
-/* A guard takes the function's place: it must find all as at the entry. */
+/*
+ * A guard takes the function's place: it must find all as at the entry. A handler may take it: then
+ * the agent puts the stack pointer back, and no register.
+ */
 static int compose(struct trampoline *trampoline, const struct sweep *sweep,
 		   const struct code_place *place, unsigned int number)
 {
@@ -530,6 +533,8 @@ static int compose(struct trampoline *trampoline, const struct sweep *sweep,
 
 	if (detour->flags & DETOUR_GUARDS)
 		entry = (struct prologue){ .kept = UINT32_MAX };
+	if (place->replaces)
+		entry.kept = UINT32_MAX;
 	err = span_find(sweep, place->address, place->is_entry ? &entry : NULL, number, &span);
 
 	if (err)
