@@ -418,11 +418,12 @@ IN_PLACE static uint64_t extended(uint64_t value, uint8_t type)
 }
 
 /*
- * The handler of a call that has just been diverted may replace it (DETOUR_REPLACE). Returns what
- * runs in the function's place. 0: the function does, and its return is no event.
+ * The handler of a call that has just been diverted may replace it (DETOUR_REPLACE). Returns
+ * DETOUR_GO_BYTES less than the address at which the call continues. That is `site` if the function
+ * runs: then its return is no event.
  */
 IN_PLACE static uintptr_t __attribute__((noinline))
-replacement(const struct detour *detour, uintptr_t stub, uintptr_t sp)
+replacement(const struct detour *detour, uintptr_t stub, uintptr_t sp, uintptr_t site)
 {
 	uint32_t unit = (uint32_t)((stub - (uintptr_t)return_stubs) / STUB_BYTES);
 	const struct control_detour *record = detour->record;
@@ -437,13 +438,14 @@ replacement(const struct detour *detour, uintptr_t stub, uintptr_t sp)
 			 : 0;
 	*begun = (*begun & ~(uint64_t)UINT8_MAX) | replaced;
 	if (!replaced)
-		return 0;
+		return site;
 	while (fields < 15 && record->types[0][fields])
 		fields++;
 	type = record->types[1][fields];
 	kept->result = extended(result, type);
-	return type == WM_TYPE_F32 || type == WM_TYPE_F64 ? (uintptr_t)return_replaced_float
+	site = type == WM_TYPE_F32 || type == WM_TYPE_F64 ? (uintptr_t)return_replaced_float
 							  : (uintptr_t)return_replaced;
+	return site - DETOUR_GO_BYTES;
 }
 
 /* By what runs in the function's place: what it returns, for this stub. */
@@ -516,7 +518,7 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 {
 	const struct marker *marker = &detour->events[1].hit;
 	uintptr_t sp = (uintptr_t)&site, go = (uintptr_t)return_go_plain;
-	uintptr_t *slot, goes_on;
+	uintptr_t *slot;
 	struct writer *writer;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags;
@@ -525,7 +527,6 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 	slot = (uintptr_t *)(stack + (detour->record->stack_bytes
 					      ? detour->record->stack_bytes + DETOUR_SAVED_BYTES
 					      : 0));
-	goes_on = site + DETOUR_GO_BYTES;
 	if (likely(!reentrancy_guard_covers(sp) &&
 		   __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
 		uintptr_t way = 0;
@@ -536,17 +537,15 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 		begun = writer ? begun_of(writer, detour) : PLAN_BEGUN_ALL;
 		if (likely(writer && begun & BEGUN_ANY))
 			way = divert(writer, detour, slot, begun);
-		if (likely(way))
+		if (likely(way)) {
 			go = way;
-		else if (begun & BEGUN_ANY)
+			if (unlikely(detour->record->flags & DETOUR_REPLACE))
+				site = replacement(detour, *(volatile uintptr_t *)slot, sp, site);
+		} else if (begun & BEGUN_ANY) {
 			hit_discard(marker, sp);
-		if (unlikely(detour->record->flags & DETOUR_REPLACE) && way) {
-			uintptr_t other = replacement(detour, *(volatile uintptr_t *)slot, sp);
-
-			goes_on = other ? other : goes_on;
 		}
 	}
-	((volatile uintptr_t *)slot)[-1] = goes_on;
+	((volatile uintptr_t *)slot)[-1] = site + DETOUR_GO_BYTES;
 	((volatile uintptr_t *)slot)[-2] = go;
 }
 
