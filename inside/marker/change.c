@@ -240,7 +240,7 @@ static int check_wishes(const struct variant *variant, unsigned int lane)
 	int count;
 
 	if (!cost_fits(costs, callers, variant->types))
-		return -E2BIG;
+		return -WM_E_EVENT_ROOM;
 	if (!handlers_fit(variant, lane))
 		return -WM_E_FIELD_TYPES;
 	count = predicates_bind(variant, lane, tests);

@@ -252,7 +252,7 @@ int predicates_bind(const struct variant *variant, unsigned int lane,
 		if (!rule_takes(rule, variant))
 			continue;
 		if (used + rule->count > PLAN_TESTS_MAX)
-			return -E2BIG;
+			return -WM_E_EVENT_ROOM;
 		bound = bind_all(variant, rule->predicates, rule->count, tests + used);
 		if (bound < 0)
 			return bound;

@@ -34,7 +34,7 @@ int predicates_want(const struct variant *variant, unsigned int lane);
 /*
  * Fill in the tests that a session's hits at an event have to pass. Returns how many; 0: it wants
  * all hits. -WM_E_NO_PARAMETER: a field is not there; -WM_E_FIELD_TYPE: it can't be compared so;
- * -E2BIG: too many specs take this event.
+ * -WM_E_EVENT_ROOM: too many specs take this event.
  */
 int predicates_bind(const struct variant *variant, unsigned int lane,
 		    struct plan_test tests[PLAN_TESTS_MAX]);

@@ -81,7 +81,7 @@ Test(predicates, marker_without_such_a_field_is_refused)
 		predicates_add(1, "db:query", &known, 1, NULL, -1);
 	cr_expect_eq(predicates_bind(&variant, 1, tests), PLAN_TESTS_MAX);
 	predicates_add(1, "db:query", &known, 1, NULL, -1);
-	cr_expect_eq(predicates_bind(&variant, 1, tests), -E2BIG);
+	cr_expect_eq(predicates_bind(&variant, 1, tests), -WM_E_EVENT_ROOM);
 	predicates_clear(1);
 }
 

@@ -395,9 +395,6 @@ static int refused_take(struct wm_session *session, struct process *process,
 		site_place(second, other, sizeof(other));
 	if (head.error == -WM_E_FIELD_TYPES && !other[0])
 		snprintf(words, sizeof(words), ": its handler has other types");
-	else if (head.error == -E2BIG)
-		snprintf(words, sizeof(words),
-			 ": its fields, counts and callchain are more than 16");
 	else if (head.error == -EEXIST)
 		snprintf(words, sizeof(words),
 			 ": another spec takes it too, and one has sums in place of events");

@@ -426,17 +426,19 @@ static int is_in_guarded(const struct making *making, uint64_t address)
 }
 
 /*
- * Leave out the last of 16 fields: the callchain is one. 0; -E2BIG: a predicate may need that
- * field.
+ * Leave out the last of 16 fields: the callchain is one. 0; -WM_E_EVENT_ROOM: a predicate may need
+ * that field.
  */
 static int callchain_make_room(struct code_place *place)
 {
 	const struct code_field *returns = code_place_returns(place);
 
 	if (place->is_once)
-		return place->field_count + place->return_count + 2 > CODE_FIELDS_MAX ? -E2BIG : 0;
+		return place->field_count + place->return_count + 2 > CODE_FIELDS_MAX
+			       ? -WM_E_EVENT_ROOM
+			       : 0;
 	if (place->predicate_count && place->field_count == CODE_FIELDS_MAX)
-		return -E2BIG;
+		return -WM_E_EVENT_ROOM;
 	if (place->return_count == CODE_RETURNS_MAX)
 		place->return_count--;
 	if (place->field_count == CODE_FIELDS_MAX)

@@ -30,6 +30,16 @@ __attribute__((noinline)) int plan_subjects(int count)
 	return plan_subject(count, "x") + 1;
 }
 
+/* With its result, a duration and a callchain more than an event can have. */
+int plan_wide(int a, int b, int c, int d, int e, int f, int g, int h, int i, int j, int k, int l,
+	      int m, int n);
+__attribute__((noinline)) int plan_wide(int a, int b, int c, int d, int e, int f, int g, int h,
+					int i, int j, int k, int l, int m, int n)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a + b + c + d + e + f + g + h + i + j + k + l + m + n;
+}
+
 /* A function that no jump may replace. */
 __asm__(".globl plan_fixed\n.type plan_fixed, @function\n"
 	"plan_fixed:\n.cfi_startproc\nsyscall\nret\n.cfi_endproc\n.size plan_fixed, . - plan_fixed\n");
@@ -209,6 +219,16 @@ Test(plan, refused_place_keeps_its_error)
 	cr_assert_eq(specs.all[0].placed, 0);
 	cr_assert_str_eq(plan->refused[0].detail, "syscall at +0");
 	cr_assert_eq(specs.all[0].error, -WM_E_SPAN_INSTRUCTION);
+}
+
+Test(plan, glob_refuses_by_itself_a_function_with_too_many_fields)
+{
+	cr_assert_eq(spec_add(&specs, "func:plan_[sw][iu]*[te]/args,bt,if=duration>1/"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_expect_eq(specs.all[0].placed, 1);
+	cr_assert_eq(plan->refused_count, 1);
+	cr_expect_str_eq(strchr(plan->refused[0].name, ':'), ":plan_wide");
+	cr_expect_eq(plan->refused[0].error, -WM_E_EVENT_ROOM);
 }
 
 Test(plan, names_suggest_similar_function)

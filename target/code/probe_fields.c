@@ -365,7 +365,7 @@ static int once_check(const struct code_place *place, unsigned int return_count,
 			 DETOUR_KEPT_TEXTS);
 	else
 		return 0;
-	return -WM_E_FIELD_TYPE;
+	return -WM_E_EVENT_ROOM;
 }
 
 #define RESULTS 64 /* beyond all fields of an entry: the number of a result, for the moment */
