@@ -31,8 +31,11 @@ says "twice:same"
 says "addr:FILE+OFFSET a single one"
 expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -u | wc -l)" 2
 
-# libc's prctl is Waymark's while it records strings.
-bad 1 "Waymark replaces the function" -e func:prctl@libc.so.6/rsi:str/ -p "$pid"
+# libc's prctl and syscall are Waymark's while it records strings or callers.
+bad 1 "Waymark runs code of its own in place of this function" \
+	-e func:prctl@libc.so.6/rsi:str/ -p "$pid"
+bad 1 "record it in a recording of its own, without these" -e func:syscall@libc.so.6/bt=8/ -p "$pid"
+run 0 --for 100ms -o unguarded -e func:syscall@libc.so.6 -p "$pid"
 
 # What a uprobe of another tool could leave wrong is refused on request.
 bad 1 "a uprobe of another tool could leave wrong code behind here, and the spec says /safe/" -e func:hop/safe/ -p "$probed"

@@ -486,10 +486,8 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 		err = sweep_once(making);
 	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
-	if (!err && is_in_guarded(making, place->address)) {
-		err = -WM_E_DETOUR_TAKEN;
-		detail = "Waymark replaces the function in this recording";
-	}
+	if (!err && is_in_guarded(making, place->address))
+		err = -WM_E_GUARDED;
 	return keep(making, &wanted, err, detail);
 }
 
