@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #define MODULE_MAPS_MAX 256
 #define AGENT_NAME "libwaymark-agent.so"
 #define LOADER_NAME "ld-linux"
+#define RTLD_GLOBAL_BYTES 4096 /* of _rtld_global, up to its locks */
 /* What glibc keeps free for modules that come later, at its default and with room to spare. */
 #define TLS_SURPLUS_BYTES 16384
 /* malloc.c's internal functions come before its first exported one. */
@@ -232,6 +234,35 @@ static int debug_read(struct reader *reader, const struct elf *loader, uint64_t 
 	return 0;
 }
 
+static int is_recursive_mutex(const unsigned char *at)
+{
+	struct __pthread_mutex_s mutex;
+
+	memcpy(&mutex, at, sizeof(mutex));
+	return mutex.__kind == PTHREAD_MUTEX_RECURSIVE_NP && !mutex.__spins &&
+	       !mutex.__list.__prev && !mutex.__list.__next;
+}
+
+/*
+ * dl_load_tls_lock of glibc 2.35 and later: the last of three recursive mutexes side by side in the
+ * loader's variables. 0: not found.
+ */
+static uint64_t tls_lock_find(const struct reader *reader, const struct elf *loader)
+{
+	unsigned char bytes[RTLD_GLOBAL_BYTES];
+	const size_t each = sizeof(struct __pthread_mutex_s);
+	uint64_t start;
+
+	if (elf_symbol(loader, "_rtld_global", &start) ||
+	    memory_read(reader, loader->base + start, bytes, sizeof(bytes)))
+		return 0;
+	for (size_t at = 0; at + 3 * each <= sizeof(bytes); at += 8)
+		if (is_recursive_mutex(bytes + at) && is_recursive_mutex(bytes + at + each) &&
+		    is_recursive_mutex(bytes + at + 2 * each))
+			return loader->base + start + at + 2 * each;
+	return 0;
+}
+
 int glibc_read(struct glibc *glibc, pid_t tid, const struct maps *maps, int mem_fd,
 	       struct detail detail)
 {
@@ -251,6 +282,8 @@ int glibc_read(struct glibc *glibc, pid_t tid, const struct maps *maps, int mem_
 		glibc->loader_entry = loader.base + loader.header.e_entry;
 	if (!err && !elf_symbol(&loader, "_dl_allocate_tls_init", &glibc->tls_init))
 		glibc->tls_init += loader.base;
+	if (!err)
+		glibc->tls_lock = tls_lock_find(&reader, &loader);
 	elf_release(&loader);
 	if (!err)
 		err = modules_read(&reader, first);

@@ -18,6 +18,7 @@ struct glibc {
 	uint64_t dlopen, dlsym, dlerror;
 	uint64_t errno_at;
 	uint64_t tls_init; /* _dl_allocate_tls_init(); 0 where this loader has none */
+	uint64_t tls_lock; /* the word of the lock that it takes; 0: unknown */
 	uint64_t errno_offset, tls_words; /* of libc's own TLS block */
 	uint64_t entry,
 		loader_entry; /* where the program's code begins (0: not known), and the loader's */

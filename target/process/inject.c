@@ -15,8 +15,9 @@
  *
  * No program thread executes Waymark's code, so a lock that one of them holds delays the threads of
  * 3 and 4 only as it delays any other thread. A program without threads is a case of its own: libc
- * then skips some locks. So its thread is not borrowed while it is in the memory allocator, and is
- * held until pthread_create() has told libc that there are two.
+ * then skips some locks, and wakes no one when it releases others. So its thread is not borrowed
+ * while it is in the memory allocator, or holds the loader's lock of thread-local memory. It stays
+ * stopped until pthread_create() has noted in libc that there are two.
  */
 #include "target/process/inject.h"
 
@@ -686,6 +687,14 @@ static int in_malloc(const struct remote_thread *remote, const struct glibc *gli
 	return 0;
 }
 
+/* Whether a thread holds the lock that the raw thread takes. */
+static int tls_is_locked(const struct remote_thread *remote, const struct glibc *glibc)
+{
+	uint32_t lock = 0;
+
+	return glibc->tls_lock && !remote_thread_read(remote, glibc->tls_lock, &lock, 4) && lock;
+}
+
 /*
  * Is the program past the loader's work? With a library's constructor that waits it is not, and a
  * program without a usual start never seems to be; but then the loader's own work is done.
@@ -771,6 +780,9 @@ static int load_by(struct thread_search *search, struct remote_thread *remote)
 	    in_malloc(remote, &injection->glibc, scan) &&
 	    !interrupted_call_is_outside_malloc(remote, &maps, &injection->glibc))
 		err = -EAGAIN;
+	if (!err && alone && tls_is_locked(remote, &injection->glibc))
+		err = detail_set(injection->detail, -EAGAIN,
+				 "its only thread loads or unloads libraries all the time");
 	if (!err) /* a tool that was killed wants no agent */
 		err = poll(&tool, 1, 0) > 0 ? -ECANCELED : remote_thread_place(remote, &maps);
 	/* memory that ends in the middle, and a folder that is gone, prove nothing */

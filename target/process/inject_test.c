@@ -88,6 +88,13 @@ Test(inject, a_storm_of_malloc_without_threads_keeps_its_heap, .timeout = 60)
 	enter_often("storms", "malloc1", 60);
 }
 
+Test(inject, a_storm_of_libraries_without_threads_waits_for_no_lock, .timeout = 60)
+{
+	/* once it has had a second thread, it takes all locks */
+	for (int i = 0; i < 10; i++)
+		enter_often("storms", "libraries1", 1);
+}
+
 Test(inject, a_storm_of_threads_loses_none, .timeout = 60)
 {
 	enter_often("storms", "threads", 60);

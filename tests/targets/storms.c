@@ -3,6 +3,7 @@
  * Does one thing as often as it can, the one named by its argument:
  *
  *	malloc     eight threads allocate, fill, check and free; `malloc1` does it without threads
+ *	libraries1 a library is loaded and unloaded, without threads
  *	threads    threads start and end
  *	signals    a timer's signal at 1 kHz, another by kill(2), on a stack of its own, counted
  *	forks      children are forked, and execute something
@@ -21,6 +22,7 @@
 #define _GNU_SOURCE
 #include "target.h"
 
+#include <dlfcn.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -103,6 +105,16 @@ static void storm_malloc1(void)
 {
 	target_ready();
 	malloc_storm(NULL);
+}
+
+static void storm_libraries1(void)
+{
+	target_ready();
+	while (!target_over()) {
+		void *library = dlopen("libutil.so.1", RTLD_NOW);
+
+		target_want(library && !dlclose(library), "dlopen and dlclose");
+	}
 }
 
 static void storm_threads(void)
@@ -398,14 +410,14 @@ static const struct {
 	void (*storm)(void);
 } storms[] = {
 	{ "malloc", storm_malloc },	    { "malloc1", storm_malloc1 },
-	{ "threads", storm_threads },	    { "signals", storm_signals },
-	{ "forks", storm_forks },	    { "sleepers", storm_sleepers },
-	{ "setuid", storm_setuid },	    { "blocked", storm_blocked },
-	{ "leaderless", storm_leaderless }, { "execs", storm_execs },
-	{ "execs-on", storm_execs_on },	    { "exits", storm_exits },
-	{ "vforked", storm_vforked },	    { "seccomp", storm_seccomp },
-	{ "zombie", storm_zombie },	    { "relay", storm_relay },
-	{ "faults", storm_faults },
+	{ "libraries1", storm_libraries1 }, { "threads", storm_threads },
+	{ "signals", storm_signals },	    { "forks", storm_forks },
+	{ "sleepers", storm_sleepers },	    { "setuid", storm_setuid },
+	{ "blocked", storm_blocked },	    { "leaderless", storm_leaderless },
+	{ "execs", storm_execs },	    { "execs-on", storm_execs_on },
+	{ "exits", storm_exits },	    { "vforked", storm_vforked },
+	{ "seccomp", storm_seccomp },	    { "zombie", storm_zombie },
+	{ "relay", storm_relay },	    { "faults", storm_faults },
 };
 
 int main(int argc, char **argv)
