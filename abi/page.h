@@ -147,8 +147,8 @@ struct wm_slot {
 	char comm[16];	    /* the thread's name, NUL-terminated */
 	uint64_t written;   /* events in its pages that are FULL or were, ever */
 	uint32_t pid;	    /* a child of fork; 0: the process whose store it is */
-	uint32_t reserved0;
-	uint64_t rejected; /* hits whose predicates do not hold, ever; its thread alone adds */
+	uint32_t handler;   /* of the session, that its thread runs (abi/handler.h); 0: none */
+	uint64_t rejected;  /* hits whose predicates do not hold, ever; its thread alone adds */
 	uint64_t reserved[6];
 };
 

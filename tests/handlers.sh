@@ -176,7 +176,14 @@ WM_MARKER_PROBE(shop, order, int, int, const char *)
 }
 END
 run 139 -o faults --handler ./faults.so -- ./handled plain 1 100
+says "ended while the handler of shop:order of ./faults.so ran"
 so_many faults faults shop:order 50
+# at a thread's first hit
+handler early <<'END'
+WM_FUNC_PROBE(handled, place, long) { *(volatile int *)0 = 1; return WM_RECORD; }
+END
+run 139 -o early --handler ./early.so -- ./handled plain 8 100
+says "ended while the handler of handled:place of ./early.so ran"
 
 # ---- a result in place of a call ----
 

@@ -73,16 +73,14 @@ int handlers_fit(const struct variant *variant, unsigned int lane)
 	return 1;
 }
 
-plan_handler handlers_find(const struct variant *variant, unsigned int lane)
+plan_handler handlers_find(const struct variant *variant, unsigned int lane, uint8_t *number)
 {
-	const struct handler *handler;
+	const struct handler *handler = handlers[lane];
 
-	if (!variant->name) {
+	if (!variant->name)
 		handler = handler_at(lane, variant->handler);
-		return handler ? handler->call : NULL;
-	}
-	for (handler = handlers[lane]; handler; handler = handler->next)
-		if (is_named(handler, variant))
-			return handler->call;
-	return NULL;
+	while (variant->name && handler && !is_named(handler, variant))
+		handler = handler->next;
+	*number = handler ? (uint8_t)handler->number : 0;
+	return handler ? handler->call : NULL;
 }

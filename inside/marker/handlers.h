@@ -22,7 +22,7 @@ int handlers_has(unsigned int lane, unsigned int number, const uint8_t types[16]
 /* Whether none of the session's handlers is for this marker with other types. */
 int handlers_fit(const struct variant *variant, unsigned int lane);
 
-/* The session's handler for an event; NULL: none. */
-plan_handler handlers_find(const struct variant *variant, unsigned int lane);
+/* The session's handler for an event, and its number; NULL: none. */
+plan_handler handlers_find(const struct variant *variant, unsigned int lane, uint8_t *number);
 
 #endif

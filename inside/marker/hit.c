@@ -593,8 +593,13 @@ static __attribute__((noinline, cold)) int handler_takes(struct writer *writer, 
 {
 	struct handler_call call = { writer, consumer->handler, (const unsigned char *)payload,
 				     result, depth };
+	int takes;
 
-	return vectors_call(probelist_judge, &call) != 0;
+	lane_handler(writer, writer_lane(writer, consumer->lane, depth), consumer->lane, depth,
+		     consumer->handler_number);
+	takes = vectors_call(probelist_judge, &call) != 0;
+	lane_handler(writer, writer_lane(writer, consumer->lane, depth), consumer->lane, depth, 0);
+	return takes;
 }
 
 /*

@@ -182,7 +182,8 @@ struct plan {
 		uint8_t callers;		/* at most; 0: none, and no callchain */
 		uint8_t first_test, test_count; /* of the plan's; none: it wants all hits */
 		uint8_t sums; /* number + 1 of the plan's: it wants these in place of events */
-		plan_handler handler; /* NULL: none */
+		uint8_t handler_number; /* the session's */
+		plan_handler handler;	/* NULL: none */
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */
 };

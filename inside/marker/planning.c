@@ -169,7 +169,8 @@ static struct plan *make(struct variant *variant)
 			plan->uses_tsc = 0;
 	}
 	for (unsigned int i = 0; i < plan->consumer_count; i++) {
-		plan->consumers[i].handler = handlers_find(variant, plan->consumers[i].lane);
+		plan->consumers[i].handler = handlers_find(variant, plan->consumers[i].lane,
+							   &plan->consumers[i].handler_number);
 		plan->has_handlers |= plan->consumers[i].handler != NULL;
 	}
 	plan->probe_count = variant->probe_count;

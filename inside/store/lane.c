@@ -80,6 +80,7 @@ static int64_t slot_take(struct store *store, uint32_t tid, uint32_t depth, cons
 		slot->pages = 0;
 		slot->discarded = 0;
 		slot->rejected = 0;
+		slot->handler = 0;
 		slot->written = 0;
 		slot->next_seq = 0;
 		slot->instance = __atomic_fetch_add(&head->next_instance, 1, __ATOMIC_RELAXED);
@@ -506,6 +507,22 @@ void lane_reject(struct writer *writer, struct lane *lane, unsigned int session,
 		++*count;
 	else
 		__atomic_fetch_add(&head->rejected, 1, __ATOMIC_RELAXED);
+}
+
+void lane_handler(struct writer *writer, struct lane *lane, unsigned int session, int depth,
+		  uint32_t number)
+{
+	struct store *store = &stores[session];
+	struct wm_slot *slot;
+
+	if (!lane || !__atomic_load_n(&store->head, __ATOMIC_ACQUIRE) || arena_lacks(store))
+		return;
+	/* without a slot it has returned in the child of a fork: the parent has the slot */
+	if (!lane->slot && (!number || slot_claim(store, lane, writer, depth)))
+		return;
+	slot = own_slot(store, lane);
+	if (slot)
+		__atomic_store_n(&slot->handler, number, __ATOMIC_RELAXED);
 }
 
 void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session, int depth)

@@ -272,6 +272,13 @@ void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session
 void lane_reject(struct writer *writer, struct lane *lane, unsigned int session, int depth)
 	__attribute__((no_caller_saved_registers, noinline, cold));
 
+/*
+ * Note which of the session's handlers the thread is about to call, for the case that it does not
+ * return; 0: it has returned. `lane` may be NULL.
+ */
+void lane_handler(struct writer *writer, struct lane *lane, unsigned int session, int depth,
+		  uint32_t number) __attribute__((no_caller_saved_registers, noinline, cold));
+
 /* Close a lane's page. */
 void lane_close(struct lane *lane, unsigned int session);
 

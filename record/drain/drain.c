@@ -1070,6 +1070,16 @@ static uint64_t rejected_live(const struct drain *drain)
 	return count;
 }
 
+uint32_t drain_handler(const struct drain *drain)
+{
+	uint32_t used = slots_used(drain), handler = 0;
+
+	for (uint32_t i = 0; i < used && !handler; i++)
+		if (__atomic_load_n(&drain->map.slots[i].state, __ATOMIC_ACQUIRE) == SLOT_LIVE)
+			handler = __atomic_load_n(&drain->map.slots[i].handler, __ATOMIC_RELAXED);
+	return handler;
+}
+
 void drain_count(const struct drain *drain, struct drain_counts *counts)
 {
 	*counts = drain->counts;

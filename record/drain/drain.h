@@ -106,6 +106,9 @@ int drain_is_shared(struct drain *drain, int (*maps)(pid_t pid, void *data), voi
  */
 uint32_t drain_unreached(const struct drain *drain, int *error);
 
+/* The handler (abi/handler.h) that a thread runs, or ran when the process died; 0: none. */
+uint32_t drain_handler(const struct drain *drain);
+
 void drain_count(const struct drain *drain, struct drain_counts *counts);
 void drain_count_add(const struct drain *drain, struct drain_counts *to); /* to what is there */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Drain the stores of a session's processes into its trace. */
 #include "record/drain/watermark.h"
+#include "record/handler/handler_file.h"
 #include "record/probe/probes.h"
 #include "record/session/adopt.h"
 #include "record/session/life.h"
@@ -101,6 +102,7 @@ int drain_session_finish(struct wm_session *session, struct process *process)
 		drain_expect_end(process->drain);
 		err = session_drain(session, process, DRAIN_ALL);
 		probe_ended(session, process);
+		handlers_ended(session, process);
 		more = drain_finish(process->drain, &sink);
 		if (err >= 0)
 			err = session->writer ? more : 0;

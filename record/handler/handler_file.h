@@ -30,6 +30,8 @@ struct handler_object {
 	char (*modules)[sizeof(((struct wm_handler *)NULL)->module)]; /* "": any, or a marker */
 	unsigned int count;
 	pid_t stays_in; /* a process where it could not be unloaded; 0: none */
+	pid_t ended_in; /* the first process that ended while a handler ran, and which; 0: none */
+	unsigned int ended_number;
 };
 
 struct handlers {
@@ -63,6 +65,9 @@ int handlers_check(const struct wm_session *session, const struct process *proce
 
 /* Before anything is armed in a process, or adopted by it: have its agent load them. Once. */
 int handlers_send(struct wm_session *session, struct process *process);
+
+/* A process is about to leave the session: note the handler in which it ended. */
+void handlers_ended(struct wm_session *session, const struct process *process);
 
 /* The file of an object, which a process loads from a memfd, by its build id; NULL: none. */
 const char *handlers_path(const struct wm_session *session, const uint8_t *id, int id_bytes);

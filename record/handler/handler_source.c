@@ -232,6 +232,34 @@ static int answered(struct wm_session *session, struct process *process, uint16_
 	return 0;
 }
 
+void handlers_ended(struct wm_session *session, const struct process *process)
+{
+	uint32_t number = session->handlers->count && process_is_dead(process)
+				  ? drain_handler(process->drain)
+				  : 0;
+
+	for (size_t o = 0; number && o < session->handlers->count; o++) {
+		struct handler_object *object = &session->handlers->objects[o];
+
+		if (object->ended_in || number <= object->first ||
+		    number - object->first > object->count)
+			continue;
+		object->ended_in = process->pid;
+		object->ended_number = number - object->first - 1;
+	}
+}
+
+static void ended_finding(const struct handler_object *object, struct findings *list)
+{
+	const char *module = object->modules[object->ended_number];
+
+	finding_add(list, "handler-ended", FINDING_LOSS,
+		    "process %d ended while the handler of %s%s%s of %s ran", (int)object->ended_in,
+		    module, *module ? ":" : "", object->all[object->ended_number].name,
+		    object->path)
+		->pid = object->ended_in;
+}
+
 static void findings(const struct wm_session *session, int is_over, struct findings *list)
 {
 	for (size_t o = 0; is_over && o < session->handlers->count; o++) {
@@ -242,6 +270,8 @@ static void findings(const struct wm_session *session, int is_over, struct findi
 				    "%s stays loaded in process %d: a handler has not returned",
 				    object->path, (int)object->stays_in)
 				->pid = object->stays_in;
+		if (object->ended_in)
+			ended_finding(object, list);
 	}
 }
 
