@@ -2,6 +2,7 @@
 #include "base/predicate.h"
 
 #include "base/fieldname.h"
+#include "base/text_glob.h"
 
 #include <errno.h>
 #include <string.h>
@@ -108,6 +109,38 @@ enum predicate_of predicate_context(const char *name, uint8_t *type)
 		return (enum predicate_of)(i + 1);
 	}
 	return PREDICATE_OF_FIELD;
+}
+
+/* The first bytes of a name. */
+struct part {
+	const char *from;
+	size_t bytes;
+};
+
+static int byte_at(void *data, uint32_t at)
+{
+	const struct part *part = data;
+
+	return at < part->bytes ? (unsigned char)part->from[at] : 0;
+}
+
+int predicate_names_module(const char *glob, const char *path)
+{
+	const char *slash = strchr(glob, '/') ? NULL : strrchr(path, '/');
+	struct part part = { .from = slash ? slash + 1 : path };
+	const char *end = strstr(part.from, ".so");
+
+	part.bytes = strlen(part.from);
+	if (text_glob_match(glob, byte_at, &part) > 0)
+		return 1;
+	/* without ".so" or what is behind it, from there on part by part */
+	while (end) {
+		part.bytes = (size_t)(end - part.from);
+		if (text_glob_match(glob, byte_at, &part) > 0)
+			return 1;
+		end = *end ? strchr(end + 1, '.') : NULL;
+	}
+	return 0;
 }
 
 const char *predicate_lack(const char *name)

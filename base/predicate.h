@@ -26,6 +26,9 @@ int predicate_field(const char *name, unsigned int number, const char *fields, u
 /* What every event has that a name means, and its type; PREDICATE_OF_FIELD: nothing. */
 enum predicate_of predicate_context(const char *name, uint8_t *type);
 
+/* Whether the glob of a condition on the caller is for a module with this path. */
+int predicate_names_module(const char *glob, const char *path);
+
 /* Why an event has no condition on a name that one may expect, and what has it; "": no reason. */
 const char *predicate_lack(const char *name);
 

@@ -37,7 +37,8 @@ static struct probes probes = {
 	.refusals = { .all = refused, .count = 2 },
 };
 static struct patience patience;
-static struct wm_session session = { .probes = &probes, .patience = &patience };
+static struct spec_list specs;
+static struct wm_session session = { .probes = &probes, .patience = &patience, .specs = &specs };
 static struct findings list;
 
 #define BEGIN                                                                                      \

@@ -118,6 +118,11 @@ END
 cc -O2 -g jumping.c -o jumping || exit 1
 run 0 --json -o jumps -e 'func:first@jumping/ret/' -e 'func:last@jumping/if=caller=="jumping"/' -- ./jumping
 expect "callers behind a stub" "$(json recorded)" $((10 * 3))
+! grep -q 'caller is compared' words || fail "a module that is there: $(cat words)"
+# a function is no module
+run 0 --json -o nowhere -e 'func:last@jumping/if=caller=="first"/' -- ./jumping
+says 'func:last@jumping/if=caller=="first"/: caller is compared with modules, and none was called so: first'
+says 'of functions that call, by=caller has sums, and bt=N each hit'
 
 # ---- USDT probes: arguments, texts ----
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/marker/caller_modules.h"
 
-#include "base/text_glob.h"
+#include "base/predicate.h"
 #include "inside/marker/marker.h"
 #include "inside/runtime/heap.h"
 
@@ -10,38 +10,6 @@
 
 static struct caller_modules *all;
 static uint32_t count;
-
-/* The first bytes of a name. */
-struct part {
-	const char *from;
-	size_t bytes;
-};
-
-static int byte_at(void *data, uint32_t at)
-{
-	const struct part *part = data;
-
-	return at < part->bytes ? (unsigned char)part->from[at] : 0;
-}
-
-static int is_called(const char *glob, const char *path)
-{
-	const char *slash = strchr(glob, '/') ? NULL : strrchr(path, '/');
-	struct part part = { .from = slash ? slash + 1 : path };
-	const char *end = strstr(part.from, ".so");
-
-	part.bytes = strlen(part.from);
-	if (text_glob_match(glob, byte_at, &part) > 0)
-		return 1;
-	/* without ".so" or what is behind it, from there on part by part */
-	while (end) {
-		part.bytes = (size_t)(end - part.from);
-		if (text_glob_match(glob, byte_at, &part) > 0)
-			return 1;
-		end = *end ? strchr(end + 1, '.') : NULL;
-	}
-	return 0;
-}
 
 static uint64_t range_of(const struct segment *segment)
 {
@@ -66,7 +34,7 @@ static void range_replace(struct caller_modules *modules, uint64_t from, uint64_
 
 static void module_note(struct caller_modules *modules, const struct module *module, int is_there)
 {
-	if (!module->path || !is_called(modules->glob, module->path))
+	if (!module->path || !predicate_names_module(modules->glob, module->path))
 		return;
 	for (unsigned int i = 0; i < module->segment_count; i++) {
 		const struct segment *segment = &module->segments[i];

@@ -81,6 +81,30 @@ static void foreign_findings(const struct probes *probes, struct findings *list)
 	}
 }
 
+/* A condition on the caller that names a function, say: no hit met it, or every one did. */
+static void caller_findings(const struct spec_list *specs, struct findings *list)
+{
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct spec *spec = &specs->all[i];
+
+		for (unsigned int k = 0; spec->request && k < spec->request->predicate_count; k++) {
+			const struct predicate *predicate = &spec->request->predicates[k];
+			struct finding *finding;
+
+			if (!spec_is_on_caller(predicate) || !spec->modules ||
+			    spec->callers_seen & 1u << k)
+				continue;
+			finding = finding_add(
+				list, "caller", FINDING_LOSS,
+				"caller is compared with modules, and none was called so: %s",
+				predicate->text);
+			finding->subject = strdup(spec->text);
+			finding->remedy =
+				"name a module, as libz; of functions that call, by=caller has sums, and bt=N each hit's";
+		}
+	}
+}
+
 void probe_findings(const struct wm_session *session, int is_over, struct findings *list)
 {
 	const struct probes *probes = session->probes;
@@ -102,6 +126,7 @@ void probe_findings(const struct wm_session *session, int is_over, struct findin
 	finding_counted(list, "refusals-unlisted", probes->refusals.left_out, "refusal",
 			"not listed: waymark keeps 1 MB of names for a process");
 	refusal_findings(probes, list);
+	caller_findings(session->specs, list);
 	if (probes->unsafe)
 		finding_add(
 			list, "unsafe", FINDING_DETAIL,

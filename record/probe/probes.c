@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/name_match.h"
+#include "base/predicate.h"
 #include "record/session/patience.h"
 #include "record/session/process.h"
 #include "record/session/sources.h"
@@ -556,6 +557,22 @@ static int send_plan(struct process *process, const struct plan *plan, struct pr
 	return err;
 }
 
+/* Note which conditions on the caller are for a module. */
+static void callers_note(const struct spec_list *specs, const struct loaded *loaded)
+{
+	const char *link = loaded->aliases.link ? loaded->aliases.link : loaded->path;
+
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct code_request *request = specs->all[i].request;
+
+		for (unsigned int k = 0; request && k < request->predicate_count; k++)
+			if (spec_is_on_caller(&request->predicates[k]) &&
+			    (predicate_names_module(request->predicates[k].text, link) ||
+			     predicate_names_module(request->predicates[k].text, loaded->path)))
+				specs->all[i].callers_seen |= 1u << k;
+	}
+}
+
 /* Handle new modules. Returns how many there were, or an error. */
 static int see_to_modules(struct pass *pass)
 {
@@ -568,6 +585,7 @@ static int see_to_modules(struct pass *pass)
 		struct plan *plan = NULL;
 		int is_wanted;
 
+		callers_note(pass->session->specs, loaded);
 		if (module_is_done(probed, loaded) ||
 		    (pass->late && pass->late->base && loaded->base != pass->late->base))
 			continue;

@@ -2,6 +2,7 @@
 #include "record/spec/spec.h"
 
 #include "base/name_match.h"
+#include "base/predicate.h"
 #include "target/code/symbol.h"
 
 #include <errno.h>
@@ -193,6 +194,13 @@ int spec_reads_strings(const struct spec_list *list)
 	for (size_t i = 0; i < list->count; i++)
 		reads |= list->all[i].request && request_reads_strings(list->all[i].request);
 	return reads;
+}
+
+int spec_is_on_caller(const struct predicate *predicate)
+{
+	uint8_t type;
+
+	return predicate_context(predicate->name, &type) == PREDICATE_OF_caller;
 }
 
 /* The error if nothing was found, by enum code_request_kind. */

@@ -34,7 +34,9 @@ struct spec {
 	unsigned int trigger;	       /* its number (record/session/triggers.h), or 0 */
 	uint64_t matches;	       /* markers or places that ever matched */
 	/* results of places in code: */
-	uint64_t modules;	/* in which it was searched */
+	uint64_t modules; /* in which it was searched */
+	/* a bit for each predicate on the caller that was for a module of some process */
+	uint32_t callers_seen;
 	uint64_t placed;	/* places that can be placed; also armed markers */
 	int error;		/* why no place was found, or none can be placed */
 	char *detail;		/* about the error; NULL: none */
@@ -85,6 +87,9 @@ int spec_sums(const struct spec_list *list);
 
 /* Whether any marker or probe asks for callers. */
 int spec_callers(const struct spec_list *list);
+
+/* Whether a predicate of a probe is on the module that calls. */
+int spec_is_on_caller(const struct predicate *predicate);
 
 /* Whether any probe asks for a string. */
 int spec_reads_strings(const struct spec_list *list);
