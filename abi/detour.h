@@ -176,6 +176,7 @@ struct detour_fixup {
  * before the point change no register but the stack pointer.
  */
 #define DETOUR_REPLACE 16384
+#define DETOUR_VOID 32768 /* likewise, of a function without a result: its caller's %rax is kept */
 #define DETOUR_KEPT_TEXTS 4
 #define DETOUR_KEPT_TEXT_BYTES 255
 #define DETOUR_RETURN_ERRNO 32

@@ -123,6 +123,16 @@ return_replaced:
 	.cfi_endproc
 	.size	return_replaced, . - return_replaced
 
+	.globl	return_replaced_void
+	.hidden	return_replaced_void
+	.type	return_replaced_void, @function
+	.p2align 4
+return_replaced_void:
+	.cfi_startproc
+	ret
+	.cfi_endproc
+	.size	return_replaced_void, . - return_replaced_void
+
 	.globl	return_replaced_float
 	.hidden	return_replaced_float
 	.type	return_replaced_float, @function

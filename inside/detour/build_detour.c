@@ -155,9 +155,10 @@ static int check_head(const struct control_detour *record)
 	    record->code_bytes > DETOUR_CODE_MAX || record->fixup_count > DETOUR_FIXUPS_MAX ||
 	    !record->insn_bytes || record->insn_bytes > DETOUR_INSN_MAX ||
 	    record->kept_bytes > DETOUR_KEPT_MAX || record->predicates > PREDICATES_MAX ||
-	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
-			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE | DETOUR_RETURN_PARTS |
-			      DETOUR_ONCE | DETOUR_SUMS | DETOUR_ENTRY | DETOUR_REPLACE))
+	    record->flags &
+		    ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
+		      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE | DETOUR_RETURN_PARTS |
+		      DETOUR_ONCE | DETOUR_SUMS | DETOUR_ENTRY | DETOUR_REPLACE | DETOUR_VOID))
 		return -WM_E_PROTOCOL;
 	if (record->flags & DETOUR_REPLACE &&
 	    (!(record->flags & DETOUR_ONCE) || !(record->flags & DETOUR_ENTRY) ||

@@ -43,6 +43,7 @@ extern struct return_cell {
 extern __attribute__((visibility("hidden"))) const unsigned char return_go_plain[];
 void hit_enter_return(void);
 void return_replaced(void);
+void return_replaced_void(void);
 void return_replaced_float(void);
 
 static struct unit {
@@ -439,6 +440,8 @@ replacement(const struct detour *detour, uintptr_t stub, uintptr_t sp, uintptr_t
 	*begun = (*begun & ~(uint64_t)UINT8_MAX) | replaced;
 	if (!replaced)
 		return site;
+	if (record->flags & DETOUR_VOID)
+		return (uintptr_t)return_replaced_void - DETOUR_GO_BYTES;
 	while (fields < 15 && record->types[0][fields])
 		fields++;
 	type = record->types[1][fields];

@@ -1107,11 +1107,11 @@ static void result_take(struct call *call, struct code_parameters *parameters, D
 
 	if (!dwarf_attr_integrate(function, DW_AT_type, &attribute))
 		return;
+	parameters->has_result = 1;
 	if (!dwarf_formref_die(&attribute, &type)) {
 		call->trust = TRUST_LISTS;
 		return;
 	}
-	parameters->has_result = 1;
 	passing_of(&type, &call->dwarf->enumerations, &passing);
 	if (passing.doubts || (call->trust == TRUST_SCALARS && is_aggregate(&passing)))
 		call->trust = TRUST_LISTS;

@@ -93,6 +93,7 @@ struct code_place {
 	 */
 	int is_once;
 	int replaces; /* of calls that the handler replaces */
+	int is_void;  /* likewise, and the function has no result */
 	unsigned int field_count;
 	unsigned int return_count; /* where wants_return; 0: nothing that a field can hold */
 	/*

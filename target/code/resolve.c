@@ -443,6 +443,7 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 		known.return_count = declared.return_count;
 		memcpy(known.returns, declared.returns, sizeof(known.returns));
 	}
+	place->is_void = request->replaces && !known.return_count;
 	if (request->replaces && (reported > 0 || is_declared) &&
 	    !is_replaceable(request->return_type, &known))
 		err = -WM_E_FIELD_TYPE;

@@ -456,7 +456,8 @@ static void returns_fill(struct control_detour *detour, const struct code_place 
 		detour->types[1][first + place->return_count] = WM_TYPE_U64; /* the duration */
 		if (place->callers)
 			detour->types[1][first + place->return_count + 1] = WM_TYPE_ADDRESSES;
-		detour->flags |= DETOUR_ONCE | (place->replaces ? DETOUR_REPLACE : 0);
+		detour->flags |= DETOUR_ONCE | (place->replaces ? DETOUR_REPLACE : 0) |
+				 (place->is_void ? DETOUR_VOID : 0);
 		return;
 	}
 	if (place->callers)
