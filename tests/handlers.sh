@@ -366,6 +366,28 @@ strip -g replaced
 run 0 -o bare --handler ./bare.so -- ./replaced 200
 expect "bare" "$(cat out)" "$((8 * 200 * 12)) ran"
 so_many bare bare replaced:small:replaced $((8 * 200))
+# gcc has made it a function without a result, which only its name still says
+cat >dropped.c <<'END'
+#include <stdlib.h>
+static __attribute__((noinline)) long dropped(long a, long b)
+{
+	__asm__ volatile(".nops 16" : : "r"(a), "r"(b));
+	return a * b;
+}
+int main(int argc, char **argv)
+{
+	long before = atol("77");
+
+	(void)dropped((long)argv, argc);
+	return before != 77;
+}
+END
+cc -O2 -o dropped dropped.c || exit 1
+if [ -n "$(nm dropped | grep ' dropped\.')" ]; then
+	handler drops <<<'WM_FUNC_REPLACE(dropped, dropped, long, long) { return WM_REPLACE; }'
+	run 1 -o drops --handler ./drops.so -- ./dropped
+	says "1 of 1 places were refused"
+fi
 
 # ---- what is refused before anything is loaded ----
 

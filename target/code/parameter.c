@@ -705,13 +705,18 @@ static enum trust language_trust(Dwarf_Die *function, int *is_c, int *is_fortran
 	}
 }
 
-/* Copies that were made with other parameters have it in their names. */
+/* Copies that were made with other parameters, or without a result, have it in their names. */
+static int is_changed_copy(const char *name)
+{
+	return strstr(name, ".isra") || strstr(name, ".constprop") || strstr(name, ".part");
+}
+
 static int is_changed(Dwarf_Die *function, const char *name)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word convention;
 
-	if (strstr(name, ".isra") || strstr(name, ".constprop") || strstr(name, ".part"))
+	if (is_changed_copy(name))
 		return 1;
 	return dwarf_attr_integrate(function, DW_AT_calling_convention, &attribute) &&
 	       !dwarf_formudata(&attribute, &convention) && convention != DW_CC_normal;
@@ -1162,7 +1167,8 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 	Dwarf_Die function;
 	int is_c;
 
-	*parameters = (struct code_parameters){ .source = "" };
+	*parameters = (struct code_parameters){ .source = "",
+						.is_changed_copy = is_changed_copy(name) };
 	if (code_dwarf_function(file, address, name, &function))
 		return is_go(file, name) ? -WM_E_FOREIGN_CALL : 0;
 	code_dwarf_declared(&function, &declared);

@@ -22,6 +22,7 @@ struct code_parameters {
 	struct code_field returns[CODE_RETURNS_MAX];
 	unsigned int return_count; /* 0: nothing that a field can hold */
 	int has_result;		   /* as debug information says, held by fields or not */
+	int is_changed_copy;	   /* by the compiler, as its name says */
 	const char *source;	   /* the file's, as debug information has it; "" if unknown */
 	unsigned int line;
 	int never_returns;

@@ -444,8 +444,9 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 		memcpy(known.returns, declared.returns, sizeof(known.returns));
 	}
 	place->is_void = request->replaces && !known.return_count;
-	if (request->replaces && (reported > 0 || is_declared) &&
-	    !is_replaceable(request->return_type, &known))
+	if (request->replaces &&
+	    (reported > 0 || is_declared ? !is_replaceable(request->return_type, &known)
+					 : known.is_changed_copy))
 		err = -WM_E_FIELD_TYPE;
 	else
 		err = retype_return(request, &known);
