@@ -109,7 +109,9 @@ int spec_sums_finish(const struct spec_syntax *syntax, const struct code_sums *s
 
 	if (!sums->is_wanted)
 		return 0;
-	if (syntax->request && check_wishes(syntax, syntax->request))
+	/* a marker has no request of its own */
+	if (syntax->kind->slot == offsetof(struct spec, request) &&
+	    check_wishes(syntax, syntax->request))
 		return -WM_E_SPEC;
 	for (unsigned int i = 0; i < sums->count; i++) {
 		has_chain |= !strcmp(sums->fields[i].name, FIELD_CALLCHAIN);
