@@ -24,6 +24,7 @@
 #include "inside/marker/rule.h"
 #include "inside/marker/sums.h"
 #include "inside/runtime/lock.h"
+#include "inside/store/clock.h"
 #include "inside/store/event_store.h"
 #include "inside/watch/take.h"
 #include "inside/watch/watch.h"
@@ -66,7 +67,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 		registry_lane_open(session_lane(session));
 		detour_lane_open(session_lane(session));
 		handlers_clear(session_lane(session)); /* of one that ended without the lock */
-		return_rate_set(request.tsc_hz);
+		clock_rate_set(request.tsc_hz);
 		session->state = SESSION_OPEN;
 		session->is_quiet = 0;
 		if (path_bytes)

@@ -7,6 +7,7 @@
 #include "inside/detour/testing/return_throw.h"
 #include "inside/marker/hit.h"
 #include "inside/marker/testing/fixture.h"
+#include "inside/store/clock.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -30,7 +31,7 @@ static void arm(const struct trial_wish *wish, const struct predicate *predicate
 static void begin(const struct trial_wish *wish)
 {
 	trial_begin();
-	return_rate_set(UINT64_C(1000000000));
+	clock_rate_set(UINT64_C(1000000000));
 	arm(wish, NULL);
 }
 

@@ -10,6 +10,7 @@
 #include "inside/detour/detour.h"
 #include "inside/marker/hit.h"
 #include "inside/runtime/reentrancy_guard.h"
+#include "inside/store/clock.h"
 #include "inside/store/thread_writer.h"
 
 #include <waymark/error.h>
@@ -56,7 +57,6 @@ static struct unit {
 } units[RETURN_UNITS];
 
 struct kept *return_kept;
-static uint64_t ns_scale;   /* ns per tick of the TSC, in units of 2^-32 */
 static uint64_t pool;	    /* tag and first unit */
 static uint32_t fresh = 1;  /* units from here on were never used */
 static uint32_t is_stopped; /* return_stop() was called */
@@ -618,8 +618,7 @@ hit_once(struct writer *writer, uint32_t unit, uint64_t rax, uint64_t rdx, uint6
 	const struct control_detour *record = detour->record;
 	struct kept *kept = &return_kept[unit];
 	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 };
-	uint64_t ticks = clock_ticks(STORE_CLOCK_TSC) - kept->ticks;
-	uint64_t ns = (uint64_t)((unsigned __int128)ticks * ns_scale >> 32);
+	uint64_t ns = clock_ns(clock_ticks(STORE_CLOCK_TSC) - kept->ticks);
 	unsigned char *to = (unsigned char *)kept->payload;
 	volatile uintptr_t held = stub_of(unit);
 	unsigned int i = 0;
@@ -708,11 +707,6 @@ void return_stop(void)
 void return_limit(uint32_t limit)
 {
 	unit_limit = limit;
-}
-
-void return_rate_set(uint64_t tsc_hz)
-{
-	ns_scale = tsc_hz ? (UINT64_C(1000000000) << 32) / tsc_hz : 0;
 }
 
 int return_check(void)

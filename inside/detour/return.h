@@ -69,9 +69,6 @@ int return_check(void);
  */
 extern struct kept *return_kept __attribute__((visibility("hidden")));
 
-/* The rate of the TSC, for durations. Control side. */
-void return_rate_set(uint64_t tsc_hz);
-
 /* A library is there that copies stacks away and back. Control side. */
 void return_stop(void);
 

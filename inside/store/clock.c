@@ -18,6 +18,7 @@ static struct anchor {
 } anchors[2];
 static uint32_t current;
 static struct clock_readings first;
+uint64_t clock_ns_scale;
 
 static ON_HIT_PATH uint64_t timespec_ns(const struct timespec *t)
 {
@@ -153,4 +154,9 @@ ON_HIT_PATH uint64_t clock_ticks_slow(uint32_t clock)
 			 : "0"((long)SYS_clock_gettime), "D"((long)CLOCK_MONOTONIC), "S"(&t)
 			 : "rcx", "r11", "memory");
 	return result ? 0 : timespec_ns(&t);
+}
+
+void clock_rate_set(uint64_t tsc_hz)
+{
+	clock_ns_scale = tsc_hz ? (UINT64_C(1000000000) << 32) / tsc_hz : 0;
 }

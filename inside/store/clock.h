@@ -25,4 +25,14 @@ void clock_renew(void);
  */
 void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings *readings);
 
+/* ns per tick of the TSC, in units of 2^-32, as the last session's tool measured it: durations. */
+extern uint64_t clock_ns_scale __attribute__((visibility("hidden")));
+void clock_rate_set(uint64_t tsc_hz);
+
+/* ns between two readings of the TSC; 0 if it ran back. */
+static inline uint64_t clock_ns(uint64_t ticks)
+{
+	return (int64_t)ticks < 0 ? 0 : (uint64_t)((unsigned __int128)ticks * clock_ns_scale >> 32);
+}
+
 #endif
