@@ -9,6 +9,10 @@
  *
  * All predicates of one spec must hold. Where several specs take one marker, it is recorded if
  * those of any spec hold.
+ *
+ * A spec with PREDICATE_DURATION in a predicate or a sum (abi/sum.h) takes spans of markers
+ * that have no field of that name. Each is one event of kind 'm', at its end, with the fields of
+ * begin and end, then the ns between them as WM_TYPE_U64.
  */
 #ifndef ABI_PREDICATE_H
 #define ABI_PREDICATE_H
@@ -18,6 +22,7 @@
 #define PREDICATES_MAX 4 /* of one spec */
 #define PREDICATE_NAME_BYTES 64
 #define PREDICATE_TEXT_BYTES 64
+#define PREDICATE_DURATION "duration"
 
 /*
  * Where an event has no field of that name: what every event has besides, X(name, type). The thread

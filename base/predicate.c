@@ -149,6 +149,8 @@ const char *predicate_lack(const char *name)
 		return ": a condition on it is of functions' entries alone; by=caller and bt=1 have it";
 	if (!strcmp(name, "time"))
 		return ": no condition is on it; waymark dump takes --from and --to";
+	if (!strcmp(name, PREDICATE_DURATION))
+		return ": functions have it, and spans whose begin and end are in the program";
 	if (!strcmp(name, "errno"))
 		return ": only returns of libc's functions have it";
 	return "";

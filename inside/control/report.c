@@ -282,6 +282,7 @@ int report_list(unsigned int lane)
 
 	for (const struct variant *variant = registry_first(); variant && !error;
 	     variant = variant->next)
-		error = report_marker(lane, variant);
+		if (!variant->begin)
+			error = report_marker(lane, variant);
 	return error;
 }

@@ -17,6 +17,7 @@
 #include "inside/marker/cost.h"
 #include "inside/marker/handlers.h"
 #include "inside/marker/predicates.h"
+#include "inside/marker/spans.h"
 #include "inside/marker/sums.h"
 #include "inside/patch/sort.h"
 #include "inside/runtime/heap.h"
@@ -239,17 +240,33 @@ static int check_wishes(const struct variant *variant, unsigned int lane)
 	const struct sum_field *fields;
 	int count;
 
+	/* the span's event is checked for it */
+	if (span_half(variant, lane) == SPAN_HALF)
+		return 0;
+	if (variant->begin && span_check(variant, lane))
+		return -ENOTSUP;
 	if (!cost_fits(costs, callers, variant->types))
 		return -WM_E_EVENT_ROOM;
 	if (!handlers_fit(variant, lane))
 		return -WM_E_FIELD_TYPES;
 	count = predicates_bind(variant, lane, tests);
+	if (count >= 0 && variant->begin)
+		count = predicates_bind(variant->begin, lane, tests);
 	if (count < 0)
 		return count;
 	count = predicates_sums(variant, lane, &fields);
 	if (count == -ENOENT)
 		return 0;
 	return count < 0 ? count : check_sums(variant, callers, fields, (unsigned int)count);
+}
+
+/* A span is refused: its begin and end are not armed for it alone. */
+static void leave_halves(const struct variant *span, unsigned int lane)
+{
+	if (span->begin && span_half(span->begin, lane) == SPAN_HALF)
+		span->begin->lanes_next &= ~(1u << lane);
+	if (span->begin && span_half(span->end, lane) == SPAN_HALF)
+		span->end->lanes_next &= ~(1u << lane);
 }
 
 /*
@@ -268,6 +285,7 @@ static void check_sessions(struct change *change)
 			if (!error)
 				continue;
 			variant->lanes_next &= ~(1u << lane);
+			leave_halves(variant, lane);
 			if (!variant->was_live && !wants_to_live(variant))
 				variant->error = error;
 			change->refused += variant->site_count;
@@ -292,7 +310,7 @@ static void report_events(struct change *change)
 		for (unsigned int lane = 0; !variant->error && lane < SESSIONS_MAX; lane++) {
 			unsigned int costs, callers;
 
-			if (!(added & 1u << lane))
+			if (!(added & 1u << lane) || span_half(variant, lane) == SPAN_HALF)
 				continue;
 			/* an event with other counts or callers is another event */
 			costs = cost_wanted(lane, variant->name, &callers);

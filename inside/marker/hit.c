@@ -13,8 +13,11 @@
 #include "inside/marker/cost.h"
 #include "inside/marker/plan.h"
 #include "inside/marker/predicates.h"
+#include "inside/marker/spans.h"
 #include "inside/marker/sums.h"
 #include "inside/runtime/reentrancy_guard.h"
+#include "inside/store/arena.h"
+#include "inside/store/clock.h"
 #include "inside/store/thread_writer.h"
 
 #include <stddef.h>
@@ -506,7 +509,8 @@ void hit_discard(const struct marker *marker, uintptr_t sp)
 
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
 	for (unsigned int i = 0; plan && i < plan->consumer_count; i++)
-		lane_discard(NULL, NULL, plan->consumers[i].lane, 0);
+		if (plan->consumers[i].half != SPAN_HALF || plan->kind == 'e')
+			lane_discard(NULL, NULL, plan->consumers[i].lane, 0);
 	writer_stranger_leave(stranger, sp);
 }
 
@@ -626,7 +630,7 @@ record_all(struct writer *writer, int depth, const struct plan *plan, const uint
 			lane_rejected(writer,
 				      depth < 0 ? NULL : writer_lane(writer, consumer->lane, depth),
 				      consumer->lane, depth);
-		} else if (plan->keeps)
+		} else if (plan->keeps || consumer->half == SPAN_HALF)
 			continue;
 		else if ((wanted | lost) & lane && record(writer, depth, plan, consumer, payload,
 							  sp, (lost & lane) != 0, callers))
@@ -654,37 +658,154 @@ record_callers(struct writer *writer, int depth, const struct plan *plan, const 
 	return record_all(writer, depth, plan, payload, sp, wanted, lost, &callers, rejected);
 }
 
+/* The start of what a marker's field points to. Returns where it is, or KEPT_NULL. */
+static uint64_t reference_keep(unsigned char *to, uint8_t type, const unsigned char *field)
+{
+	const volatile unsigned char *from = (const volatile unsigned char *)(uintptr_t)word_at(
+		field);
+	uint64_t bytes = DETOUR_KEPT_TEXT_BYTES + 1;
+	int is_run = field_is_run(type);
+	uint64_t i = 0;
+
+	if (!from)
+		return KEPT_NULL;
+	if (is_run) {
+		bytes = DETOUR_KEPT_TEXT_BYTES >> field_shift(type);
+		if (word_at(field + 8) < bytes)
+			bytes = word_at(field + 8);
+		bytes <<= field_shift(type);
+	}
+	for (; i < bytes; i++) {
+		to[i] = from[i];
+		if (!to[i] && !is_run)
+			break;
+	}
+	to[i] = 0;
+	return (uintptr_t)to;
+}
+
 /*
- * The entry of a call whose event is written at the return. A handler that comes in between and
- * keeps a call of its own is noticed by `fills`: then nothing is kept of this one.
+ * The entry of a call whose event is written at the return, or the begin of such a span. A handler
+ * that comes in between and keeps one of its own here is noticed by `fills`: then nothing is kept
+ * of this one.
  */
 static void KEEPS_REGISTERS __attribute__((noinline, cold))
-keep(struct writer *writer, const struct plan *plan, const uint64_t *payload)
+keep(struct kept *to, const struct plan *plan, const uint64_t *payload, uint32_t begun,
+     uintptr_t at)
 {
-	volatile struct kept *kept = &writer->kept;
+	volatile struct kept *kept = to;
 	uint32_t fills = kept->fills + 1;
 	unsigned int offset = 0, texts = 0;
 
-	kept->at = 0;
+	kept->at = KEPT_CHANGES;
 	kept->fills = fills;
+	kept->ticks = clock_ticks(STORE_CLOCK_TSC); /* not the oldest */
 	store_barrier();
 	for (unsigned int i = 0; i < plan->payload_words; i++)
 		kept->payload[i] = payload[i];
 	for (unsigned int i = 0; i < plan->field_count; i++) {
-		unsigned int type = plan->types[i] & FIELD_TYPE_MASK;
+		uint8_t type = plan->types[i];
+		const unsigned char *from = (const unsigned char *)payload + offset;
 
-		if (type == WM_TYPE_STR && texts < DETOUR_KEPT_TEXTS)
-			put64((unsigned char *)writer->kept.payload + offset,
-			      careful_keep(writer->kept.texts[texts++], DETOUR_KEPT_TEXT_BYTES + 1,
-					   word_at((const unsigned char *)payload + offset)));
-		offset += field_payload_bytes[type];
+		if ((type == WM_TYPE_STR || field_is_run(type)) && texts < DETOUR_KEPT_TEXTS) {
+			unsigned char *text = to->texts[texts++];
+
+			put64((unsigned char *)to->payload + offset,
+			      plan->is_careful ? careful_keep(text, DETOUR_KEPT_TEXT_BYTES + 1,
+							      word_at(from))
+					       : reference_keep(text, type, from));
+		}
+		offset += field_bytes(type);
 	}
+	kept->begun = begun;
 	kept->ticks = clock_ticks(STORE_CLOCK_TSC);
 	store_barrier();
-	kept->at = (uintptr_t)payload;
+	kept->at = at;
 	store_barrier();
 	if (kept->fills != fills)
 		kept->at = 0;
+}
+
+/* ---- spans that are one event, at their end ---- */
+
+/* In the place of one that has ended, or of the oldest. One too deep is not kept. */
+static void span_begin(const struct writer *writer, int depth, const struct marker *marker,
+		       const struct plan *plan, const uint64_t *payload, uint32_t rejected)
+{
+	/* a span whose fields have no room is refused, but its begin may be an event */
+	int fits = depth >= 0 && plan->payload_bytes <= KEPT_PAYLOAD_BYTES;
+	struct spans *spans = fits ? arena_spans(writer) : NULL;
+	struct kept *to = NULL;
+
+	for (int i = 0; spans && i < SPANS_OPEN_MAX && (!to || to->at); i++)
+		if (!to || !spans->of[i].at || spans->of[i].ticks < to->ticks)
+			to = &spans->of[i];
+	if (to)
+		keep(to, plan, payload, plan->begun & ~(rejected & plan->halves),
+		     (uintptr_t)marker);
+}
+
+/* The last begin that this may be the end of; no one else takes it any more. NULL: none is kept. */
+static struct kept *span_take(struct spans *spans, const struct plan *plan,
+			      const struct plan_span **pair)
+{
+	struct kept *kept = NULL;
+	uintptr_t at;
+
+	for (const struct plan_span *of = plan->spans; spans && of; of = of->next)
+		for (struct kept *k = spans->of; k < spans->of + SPANS_OPEN_MAX; k++)
+			if (k->at == (uintptr_t)of->begin && (!kept || k->ticks > kept->ticks)) {
+				kept = k;
+				*pair = of;
+			}
+	if (!kept)
+		return NULL;
+	at = (uintptr_t)(*pair)->begin;
+	return __atomic_compare_exchange_n(&kept->at, &at, KEPT_CHANGES, 0, __ATOMIC_RELAXED,
+					   __ATOMIC_RELAXED)
+		       ? kept
+		       : NULL;
+}
+
+/*
+ * The event is composed where the begin's fields are. An end whose begin is not known, or was
+ * before the session, is counted as discarded.
+ */
+static __attribute__((noinline, cold)) void span_end(struct writer *writer, int depth,
+						     const struct plan *plan,
+						     const uint64_t *payload, uintptr_t sp)
+{
+	uint64_t ticks = clock_ticks(STORE_CLOCK_TSC), ns;
+	const struct plan_span *pair = NULL;
+	struct kept *kept = span_take(depth < 0 ? NULL : arena_spans(writer), plan, &pair);
+	const struct plan *whole = kept ? __atomic_load_n(&pair->whole->plan, __ATOMIC_ACQUIRE)
+					: NULL;
+	uint32_t wanted, lost, rejected = 0;
+	struct hit_registers here;
+	unsigned char *to;
+
+	for (unsigned int i = 0; i < plan->consumer_count; i++) {
+		uint32_t lane = plan->consumers[i].lane;
+
+		if (plan->consumers[i].half &&
+		    (!kept || (stores[lane].opening & UINT32_MAX >> 8) > kept->begun >> 8))
+			lane_discard(depth < 0 ? NULL : writer,
+				     depth < 0 ? NULL : writer_lane(writer, lane, depth), lane,
+				     depth < 0 ? 0 : depth);
+	}
+	if (whole) {
+		ns = clock_ns(ticks - kept->ticks);
+		to = (unsigned char *)kept->payload + pair->begin_bytes;
+		for (unsigned int i = 0; i < plan->payload_bytes; i++)
+			to[i] = ((const unsigned char *)payload)[i];
+		put64(to + plan->payload_bytes, ns);
+		wanted = lanes_ended(whole, kept->begun, &lost);
+		registers_keep(&here);
+		record_callers(writer, depth, whole, kept->payload, sp, wanted, lost, &here,
+			       &rejected);
+	}
+	if (kept)
+		*(volatile uintptr_t *)&kept->at = 0;
 }
 
 /*
@@ -714,8 +835,12 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 				       &rejected);
 	}
 	if (plan && plan->keeps && wanted & ~rejected)
-		keep(writer, plan, payload);
-	if (!plan)
+		keep(&writer->kept, plan, payload, 0, (uintptr_t)payload);
+	if (plan && plan->has_spans && plan->kind == 'b')
+		span_begin(writer, depth, marker, plan, payload, rejected);
+	else if (plan && plan->has_spans)
+		span_end(writer, depth, plan, payload, sp);
+	else if (!plan)
 		note_begin(writer, marker, 0);
 	else if (plan->begun)
 		note_begin(writer, marker,

@@ -60,6 +60,10 @@ struct variant {
 	uint8_t is_call;	   /* a begin or an end of a detour's calls: PLAN_BEGUN */
 	int error;		   /* in a change: why it was refused */
 	const struct module *left; /* the last module that went from it */
+	/* spans.h: */
+	const struct plan_span *spans; /* of an end: with each begin */
+	struct variant *begin, *end; /* of a span as one event; NULL: it is a marker or a detour */
+	uint8_t is_half;	     /* a begin or an end of such */
 };
 
 #define EVENT_ID_NONE UINT32_MAX
@@ -253,6 +257,8 @@ void change_add(struct change *change, struct variant *variant);
 /* Carry out: lanes_next and probes_next of every variant. 0 or -errno; see change.c. */
 int change_commit(struct change *change, const struct text *text);
 extern const struct registry_listener *registry_listener;
+/* Add a variant, whole but for its place in lists and ids, to those of its name. */
+void registry_add(struct variant *variant);
 uint32_t registry_next_id(unsigned int lane);
 
 /* How many were given; give the next ones from there on. */

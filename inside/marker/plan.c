@@ -74,7 +74,8 @@ static uint32_t fixed_bytes(const struct plan *plan, uint32_t event_id)
 void plan_finish(struct plan *plan)
 {
 	int is_plain = plan->uses_tsc && plan->consumer_count == 1 && !plan->probe_count &&
-		       !plan->has_handlers && !plan->costs && (!plan->callers || plan->sums);
+		       !plan->has_handlers && !plan->has_spans && !plan->costs &&
+		       (!plan->callers || plan->sums);
 	const struct plan_consumer *only = &plan->consumers[0];
 
 	make_steps(plan);

@@ -135,6 +135,16 @@ struct plan_sums {
 		uint8_t number; /* of the field, + 1; 0: it is of the context */
 	} fields[SUM_FIELDS_MAX];
 };
+/*
+ * A begin and an end of one span that are one event, at the end: where `whole` is armed. An end has
+ * a list of these.
+ */
+struct plan_span {
+	const struct marker *begin, *whole;
+	const struct plan_span *next;
+	uint16_t begin_bytes; /* of the begin's payload */
+};
+
 struct control_detour;
 
 struct plan {
@@ -147,7 +157,7 @@ struct plan {
 	uint32_t room_bytes;		/* what the page must have; UINT32_MAX: not plain */
 	uint32_t lane_offset;		/* of the lane in struct writer */
 	uint32_t counter_offset;	/* of the marker's counter in struct writer */
-	uint32_t begun;		/* PLAN_BEGUN of its sessions; 0: no begin or end of a call */
+	uint32_t begun; /* PLAN_BEGUN of its sessions; 0: no begin or end of a call, or span */
 	uint64_t compact_ticks; /* within these a compact header will do; 0: never */
 	uint64_t growth;	/* PAGE_WORD: one event, and the bytes that every one takes */
 	uint32_t event_id;	/* the only consumer's */
@@ -173,6 +183,9 @@ struct plan {
 	uint8_t is_return;	       /* of `record`'s function */
 	uint8_t has_handlers;	       /* some consumer has */
 	uint8_t replaces;	       /* they are called at the call's entry: hit_replaces() */
+	uint8_t has_spans;	       /* some consumer wants a span: a begin or an end */
+	uint8_t halves;		       /* lanes whose predicates here are of the span */
+	const struct plan_span *spans; /* of an end */
 	char kind;		       /* as in the site's text */
 	const struct control_detour *record; /* NULL: a marker's */
 	struct plan_consumer {
@@ -182,6 +195,7 @@ struct plan {
 		uint8_t callers;		/* at most; 0: none, and no callchain */
 		uint8_t first_test, test_count; /* of the plan's; none: it wants all hits */
 		uint8_t sums; /* number + 1 of the plan's: it wants these in place of events */
+		uint8_t half; /* enum span_half: it wants one event at the span's end */
 		uint8_t handler_number; /* the session's */
 		plan_handler handler;	/* NULL: none */
 	} consumers[SESSIONS_MAX];

@@ -4,6 +4,7 @@
 #include "abi/detour.h"
 #include "inside/marker/handlers.h"
 #include "inside/marker/predicates.h"
+#include "inside/marker/spans.h"
 #include "inside/marker/sums.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/lock.h"
@@ -130,9 +131,11 @@ static void tests_put(struct plan *plan)
 
 static struct plan *make(struct variant *variant)
 {
-	int error = tests_make(variant), summed = sums_make(variant);
+	int error = tests_make(variant), summed = sums_make(variant),
+	    kept = variant->is_half ? arena_spans_prepare() : 0;
 	size_t bytes = sizeof(struct block) + plan_bytes(variant);
-	struct block *block = error || summed ? NULL : heap_alloc(bytes);
+	struct block *block = error || summed || kept ? NULL : heap_alloc(bytes);
+	enum span_half half;
 	struct plan *plan;
 
 	if (!block)
@@ -147,20 +150,24 @@ static struct plan *make(struct variant *variant)
 	plan->is_careful = variant->is_careful;
 	plan->keeps = variant->keeps;
 	plan->replaces = variant->replaces;
-	plan->text_bytes = variant->is_once ? DETOUR_KEPT_TEXT_BYTES : 0;
+	plan->text_bytes = variant->is_once || variant->begin ? DETOUR_KEPT_TEXT_BYTES : 0;
 	plan->kind = variant->kind;
 	plan->record = variant->record;
 	plan->is_return = variant->is_return;
 	if (variant->is_call)
 		plan->begun = PLAN_BEGUN(store_openings(), variant->lanes);
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		half = variant->lanes & 1u << lane ? span_half(variant, lane) : SPAN_NO_HALF;
 		if (variant->lanes & 1u << lane)
 			plan->consumers[plan->consumer_count++] = (struct plan_consumer){
 				.event_id = variant->ids[lane],
 				.lane = (uint8_t)lane,
 				.callers = variant->callers[lane],
 				.costs = variant->costs[lane],
+				.half = (uint8_t)half,
 			};
+		plan->has_spans |= half != SPAN_NO_HALF;
+		plan->halves |= (uint8_t)((half == SPAN_HALF) << lane);
 		if (variant->lanes & 1u << lane && variant->callers[lane] > plan->callers)
 			plan->callers = variant->callers[lane];
 		if (variant->lanes & 1u << lane && variant->costs[lane])
@@ -173,6 +180,9 @@ static struct plan *make(struct variant *variant)
 							   &plan->consumers[i].handler_number);
 		plan->has_handlers |= plan->consumers[i].handler != NULL;
 	}
+	plan->spans = variant->spans;
+	if (plan->has_spans)
+		plan->begun = PLAN_BEGUN(store_openings(), variant->lanes);
 	plan->probe_count = variant->probe_count;
 	if (variant->probe_count)
 		memcpy(plan->probes, variant->probes,

@@ -8,6 +8,7 @@
 #include "inside/marker/caller_modules.h"
 #include "inside/marker/marker.h"
 #include "inside/marker/rule.h"
+#include "inside/marker/spans.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/sessions.h"
 
@@ -113,10 +114,59 @@ static int needs_tests(const struct predicate_rule *rule, const struct variant *
 	return 0;
 }
 
+static int has_field(const struct variant *variant, const char *name)
+{
+	return predicate_field(name, 0, variant->fields, field_count(variant)) >= 0;
+}
+
+static int names_duration(const struct predicate_rule *rule)
+{
+	for (unsigned int i = 0; i < rule->count; i++)
+		if (!strcmp(rule->predicates[i].name, PREDICATE_DURATION))
+			return 1;
+	for (unsigned int i = 0; i < rule->sum_count; i++)
+		if (!strcmp(rule->sums[i].name, PREDICATE_DURATION))
+			return 1;
+	return 0;
+}
+
+int predicates_span(const struct variant *variant, unsigned int lane)
+{
+	if (!variant->begin && ((variant->kind != 'b' && variant->kind != 'e') ||
+				has_field(variant, PREDICATE_DURATION)))
+		return 0;
+	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next)
+		if (names_duration(rule) && rule_takes(rule, variant))
+			return 1;
+	return 0;
+}
+
+int predicates_span_alone(const struct variant *variant, unsigned int lane)
+{
+	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next)
+		if (!names_duration(rule) && rule_takes(rule, variant))
+			return 0;
+	return 1;
+}
+
+/* Whether a rule takes a marker for what it is: a span, or a begin or end that is an event too. */
+static int rule_is_for(const struct predicate_rule *rule, const struct variant *variant,
+		       enum span_half half)
+{
+	if ((variant->begin && !names_duration(rule)) ||
+	    (!variant->begin && half == SPAN_HALF_TOO && names_duration(rule)))
+		return 0;
+	return rule_takes(rule, variant);
+}
+
 int predicates_want(const struct variant *variant, unsigned int lane)
 {
 	int any = 0;
 
+	if (variant->begin)
+		return predicates_span(variant, lane) && variant->begin->site_count &&
+		       variant->end->site_count && predicates_want(variant->begin, lane) &&
+		       predicates_want(variant->end, lane);
 	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next) {
 		if (rule_takes(rule, variant))
 			return 1;
@@ -200,13 +250,31 @@ static int bind_one(const struct variant *variant, const struct predicate *predi
 	return 0;
 }
 
+/* Whether the begin of a span that is one event tests it: its own fields, and what is no field. */
+static int is_of_begin(const struct variant *begin, const struct predicate *predicate)
+{
+	struct variant *end = NULL;
+	uint8_t type;
+
+	if (has_field(begin, predicate->name))
+		return 1;
+	while ((end = registry_next_named(end, begin->name)))
+		if (end->kind == 'e' && has_field(end, predicate->name))
+			return 0;
+	return predicate_context(predicate->name, &type) != PREDICATE_OF_FIELD;
+}
+
 /* Whether a predicate needs no test here: of a call's other end, or of the level (rule_takes()). */
-static int is_elsewhere(const struct variant *variant, const struct predicate *predicate)
+static int is_elsewhere(const struct variant *variant, const struct predicate *predicate,
+			enum span_half half)
 {
 	unsigned int number = predicate->field;
 
 	if (is_of_level(variant, predicate))
 		return 1;
+	if (half == SPAN_HALF)
+		return variant->begin ? is_of_begin(variant->begin, predicate)
+				      : !is_of_begin(variant, predicate);
 	/* what is no field is tested at the entry */
 	if (!number)
 		return variant->is_once;
@@ -215,12 +283,12 @@ static int is_elsewhere(const struct variant *variant, const struct predicate *p
 }
 
 static int bind_all(const struct variant *variant, const struct predicate *predicates,
-		    unsigned int count, struct plan_test *tests)
+		    unsigned int count, struct plan_test *tests, enum span_half half)
 {
 	unsigned int used = 0;
 
 	for (unsigned int i = 0; i < count; i++) {
-		int error = is_elsewhere(variant, &predicates[i])
+		int error = is_elsewhere(variant, &predicates[i], half)
 				    ? 0
 				    : bind_one(variant, &predicates[i], &tests[used++]);
 
@@ -235,25 +303,34 @@ static int bind_all(const struct variant *variant, const struct predicate *predi
 int predicates_bind(const struct variant *variant, unsigned int lane,
 		    struct plan_test tests[PLAN_TESTS_MAX])
 {
-	unsigned int used = 0;
+	unsigned int used = 0, matches = 0;
+	enum span_half half;
 
 	/* no marker: a detour brings its own */
 	if (!variant->name)
-		return variant->predicate_count ? bind_all(variant, variant->predicates,
-							   variant->predicate_count, tests)
-						: 0;
+		return variant->predicate_count
+			       ? bind_all(variant, variant->predicates, variant->predicate_count,
+					  tests, SPAN_NO_HALF)
+			       : 0;
+	half = span_half(variant->begin ? variant->begin : variant, lane);
+	if (half == SPAN_HALF && variant->kind == 'e')
+		return 0;
+	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next)
+		matches += rule_is_for(rule, variant, half);
+	if (variant->begin && matches > 1)
+		return -EEXIST;
 	/* a spec without tests takes all: then those of others don't matter */
 	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next)
-		if (rule_takes(rule, variant) && !needs_tests(rule, variant))
+		if (rule_is_for(rule, variant, half) && !needs_tests(rule, variant))
 			return 0;
 	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next) {
 		int bound;
 
-		if (!rule_takes(rule, variant))
+		if (!rule_is_for(rule, variant, half))
 			continue;
 		if (used + rule->count > PLAN_TESTS_MAX)
 			return -WM_E_EVENT_ROOM;
-		bound = bind_all(variant, rule->predicates, rule->count, tests + used);
+		bound = bind_all(variant, rule->predicates, rule->count, tests + used, half);
 		if (bound < 0)
 			return bound;
 		used += (unsigned int)bound;
@@ -266,12 +343,16 @@ int predicates_sums(const struct variant *variant, unsigned int lane,
 {
 	const struct predicate_rule *found = NULL;
 	unsigned int matches = 0;
+	enum span_half half;
 
 	*fields = variant->sums;
 	if (!variant->name)
 		return variant->is_summed ? variant->sum_count : -ENOENT;
+	half = span_half(variant, lane);
+	if (half == SPAN_HALF)
+		return -ENOENT;
 	for (const struct predicate_rule *rule = rules[lane]; rule; rule = rule->next) {
-		if (!rule_takes(rule, variant))
+		if (!rule_is_for(rule, variant, half))
 			continue;
 		matches++;
 		if (rule->is_summed)

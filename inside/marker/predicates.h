@@ -47,6 +47,15 @@ int predicates_sums(const struct variant *variant, unsigned int lane,
 		    const struct sum_field **fields);
 
 /*
+ * Whether a session wants the span of this begin or end, or this span, as one event: some spec that
+ * takes it names `duration`, which is no field of the marker's own (spans.h).
+ */
+int predicates_span(const struct variant *variant, unsigned int lane);
+
+/* Then: whether no other spec takes the begin or end. */
+int predicates_span_alone(const struct variant *variant, unsigned int lane);
+
+/*
  * Whether a hit passes the tests of one session. A string that can't be read passes none, and is
  * counted in the session's store. Hit path.
  */

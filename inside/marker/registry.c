@@ -121,10 +121,21 @@ const struct variant *registry_rival(const struct variant *variant)
 	return NULL;
 }
 
+void registry_add(struct variant *variant)
+{
+	uint32_t bucket = bucket_of(variant->name);
+
+	memset(variant->ids, 0xff, sizeof variant->ids); /* EVENT_ID_NONE */
+	variant->next_in_bucket = buckets[bucket];
+	buckets[bucket] = variant;
+	/* whole before it is linked: a fork may find us here (registry_forked) */
+	__atomic_store_n(last, variant, __ATOMIC_RELEASE);
+	last = &variant->next;
+}
+
 static struct variant *make_variant(const char *name, const struct site *site)
 {
 	struct variant *variant = heap_alloc(sizeof *variant);
-	uint32_t bucket = bucket_of(name);
 
 	if (!variant)
 		return NULL;
@@ -140,12 +151,7 @@ static struct variant *make_variant(const char *name, const struct site *site)
 	variant->kind = site->kind;
 	variant->level = (uint8_t)level_of_text(site->text);
 	memcpy(variant->types, site->types, sizeof variant->types);
-	memset(variant->ids, 0xff, sizeof variant->ids); /* EVENT_ID_NONE */
-	variant->next_in_bucket = buckets[bucket];
-	buckets[bucket] = variant;
-	/* whole before it is linked: a fork may find us here (registry_forked) */
-	__atomic_store_n(last, variant, __ATOMIC_RELEASE);
-	last = &variant->next;
+	registry_add(variant);
 	return variant;
 }
 

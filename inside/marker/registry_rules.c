@@ -5,6 +5,7 @@
 #include "inside/marker/cost.h"
 #include "inside/marker/predicates.h"
 #include "inside/marker/rule.h"
+#include "inside/marker/spans.h"
 #include "inside/runtime/heap.h"
 
 #include <waymark/error.h>
@@ -150,7 +151,7 @@ static uint32_t count_armed(const struct wish *wish, unsigned int lane)
 			variant->is_named = 1;
 	}
 	for (struct variant *v = (struct variant *)registry_first(); v; v = v->next) {
-		if (v->lanes & 1u << lane)
+		if (v->lanes & 1u << lane && span_half(v, lane) != SPAN_HALF)
 			markers += v->is_named || has_pattern_for(wish, v);
 		v->is_named = 0;
 	}
@@ -183,6 +184,8 @@ int registry_rule(const struct text *text, unsigned int lane, const char *globs,
 		error = wish_make(&wish, globs, count);
 		if (!error)
 			error = add_rules(&wish, lane, want);
+		if (!error && want)
+			error = spans_make(lane);
 	}
 	if (!error) {
 		consider_wish(change, &wish, lane, want);
@@ -257,6 +260,25 @@ static void refuse_rivals(struct module *module)
 	}
 }
 
+/* A begin or an end that is new: the other one may have been refused alone. */
+static int consider_spans(struct change *change)
+{
+	int error = 0;
+
+	for (unsigned int lane = 0; !error && lane < SESSIONS_MAX; lane++)
+		error = rule_any(lane) ? spans_make(lane) : 0;
+	for (struct variant *v = (struct variant *)registry_first(); v && !error; v = v->next) {
+		if (!v->begin || (!v->begin->in_change && !v->end->in_change))
+			continue;
+		error = consider_new(change, v);
+		if (!error)
+			error = consider_new(change, v->begin);
+		if (!error)
+			error = consider_new(change, v->end);
+	}
+	return error;
+}
+
 int registry_follow(const struct text *text)
 {
 	struct change change = { .lane = -1 };
@@ -275,6 +297,8 @@ int registry_follow(const struct text *text)
 		for (uint32_t i = 0; !error && i < module->site_count; i++)
 			error = consider_new(&change, module->sites[i].variant);
 	}
+	if (change.variants && !error)
+		error = consider_spans(&change);
 	if (change.variants && !error)
 		error = change_commit(&change, text);
 	else

@@ -54,6 +54,8 @@ static struct rows_arena {
 	struct rows all[ROWS_MAX];
 } * rows_arena;
 
+static struct spans *spans_arena; /* likewise; one for each writer */
+
 static pthread_key_t exit_key;
 static int has_exit_key;
 static uint32_t tid_at, stack_at; /* in a thread's block; 0: unknown */
@@ -273,6 +275,18 @@ int arena_rows_prepare(void)
 	return 0;
 }
 
+int arena_spans_prepare(void)
+{
+	void *map;
+
+	if (spans_arena)
+		return 0;
+	if (wiped_map(WRITERS_MAX * sizeof *spans_arena, &map))
+		return -ENOMEM;
+	spans_arena = map;
+	return 0;
+}
+
 int arena_init(void)
 {
 	struct arena *map;
@@ -395,6 +409,17 @@ ON_HIT_PATH struct rows *arena_rows_new(void)
 			return &rows_arena->all[used];
 	}
 	return NULL;
+}
+
+ON_HIT_PATH struct spans *arena_spans(const struct writer *writer)
+{
+	struct spans *spans = &spans_arena[writer - arena->writers];
+
+	/* those of a thread that had the writer before never end */
+	for (int i = 0; spans->births != writer->births && i < SPANS_OPEN_MAX; i++)
+		*(volatile uintptr_t *)&spans->of[i].at = 0;
+	spans->births = writer->births;
+	return spans;
 }
 
 void arena_ending_take(struct writer *writer)

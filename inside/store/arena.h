@@ -63,6 +63,10 @@ int arena_rows_any(void);
 /* The rows of one depth; NULL if none are free. Any thread and signal context. */
 struct rows *arena_rows_new(void);
 
+/* Make room for open spans, likewise; and those of a writer, in its own thread. Hit path. */
+int arena_spans_prepare(void);
+struct spans *arena_spans(const struct writer *writer);
+
 /*
  * End all streams of the writer of a thread that was seen dead, and free it, if the writer is still
  * its own: `births` as it was read before looking. Control thread.

@@ -91,23 +91,35 @@ struct writer_stack {
 struct marker;
 
 /*
- * What the entry of a call leaves for its one event at the return (DETOUR_ONCE). `at` is stored
- * last: 0, or the payload's address on the stack, by which this call differs from those of a
- * signal handler. `fills` grows before each change.
+ * What the entry of a call leaves for its one event at the return (DETOUR_ONCE), or the begin of a
+ * span for that at its end. `at` is stored last: 0; the payload's address on the stack, by which
+ * this call differs from those of a signal handler; of a span the begin's struct marker. `fills`
+ * grows before each change. One byte more than an event has shows that a text is cut, and a NUL
+ * follows.
  */
+#define KEPT_PAYLOAD_BYTES 128
 struct kept {
 	uintptr_t at;
 	uint32_t fills;
-	uint32_t reserved;
+	uint32_t begun;	 /* of a span: PLAN_BEGUN */
 	uint64_t ticks;	 /* of the TSC */
 	uint64_t result; /* of DETOUR_REPLACE, where the handler replaces the call */
-	uint64_t payload[16];
-	unsigned char texts[DETOUR_KEPT_TEXTS][DETOUR_KEPT_TEXT_BYTES + 1];
+	uint64_t payload[KEPT_PAYLOAD_BYTES / 8];
+	unsigned char texts[DETOUR_KEPT_TEXTS][DETOUR_KEPT_TEXT_BYTES + 1 + 8];
 };
+
+#define KEPT_CHANGES 1u /* kept.at meanwhile */
 
 /* In place of a string's pointer in kept.payload. */
 #define KEPT_NULL UINT64_C(0)
 #define KEPT_UNREADABLE UINT64_C(1)
+
+/* The spans of a thread that are one event, at their end, and have begun. Those of `births`. */
+#define SPANS_OPEN_MAX 8
+struct spans {
+	uint32_t births;
+	struct kept of[SPANS_OPEN_MAX];
+};
 
 enum writer_state { WRITER_FREE = 0, WRITER_CLAIMED = 1, WRITER_LIVE = 2 };
 

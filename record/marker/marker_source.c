@@ -396,8 +396,14 @@ static int refused_take(struct wm_session *session, struct process *process,
 	if (head.error == -WM_E_FIELD_TYPES && !other[0])
 		snprintf(words, sizeof(words), ": its handler has other types");
 	else if (head.error == -EEXIST)
+		snprintf(
+			words, sizeof(words),
+			": another spec takes it too, and one has sums in place of events, or both "
+			"the duration of spans");
+	else if (head.error == -ENOTSUP)
 		snprintf(words, sizeof(words),
-			 ": another spec takes it too, and one has sums in place of events");
+			 ": a span with its duration has no counts, 15 fields at most, and 4 texts "
+			 "in its begin");
 	else if (head.error == -WM_E_NO_PARAMETER || head.error == -WM_E_FIELD_TYPE)
 		predicate_words(session->specs, name, text, words, sizeof(words));
 	snprintf(detail, sizeof(detail), "%s%s%s%s", place, other[0] ? " and " : "", other, words);

@@ -74,6 +74,18 @@ static int level_fits(const struct spec *spec, const char *text)
 	return 1;
 }
 
+/* Whether a spec asks for the duration of a span, and this is its begin or end. */
+static int is_half(const struct spec *spec, const char *text)
+{
+	const char *fields = strrchr(text, '\n');
+
+	for (unsigned int i = 0; (*text == 'b' || *text == 'e') && i < spec->predicate_count; i++)
+		if (!strcmp(spec->predicates[i].name, PREDICATE_DURATION))
+			return !fields || predicate_field(PREDICATE_DURATION, 0, fields + 1,
+							  WM_FIELDS_MAX) < 0;
+	return 0;
+}
+
 /* A probe's event has it in its text. */
 static unsigned int trigger_in_text(const char *text)
 {
@@ -104,7 +116,8 @@ uint32_t triggers_of(const struct wm_session *session, const char *text)
 	for (size_t i = 0; i < session->specs->count; i++) {
 		const struct spec *spec = &session->specs->all[i];
 
-		if (spec->trigger && spec_matches(spec, name) && level_fits(spec, text))
+		if (spec->trigger && spec_matches(spec, name) && level_fits(spec, text) &&
+		    !is_half(spec, text))
 			all |= bit_of(spec->trigger);
 	}
 	return all;
