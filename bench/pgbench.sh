@@ -7,6 +7,7 @@
 #	probe.pgbench_slowdown        transactions a second without over those with, the median of the
 #	                              rounds; of 1.05, 5 % are lost
 #	probe.pgbench_slowdown.cpu    the server's CPU time for a transaction, with over without
+#	probe.pgbench_event_ns        that difference, for one of the transaction's events
 #	probe.pgbench_slowdown.bpftrace, .bpftrace_cpu    likewise; bpftrace only counts
 #	probe.pgbench_slowdown.semaphores, .semaphores_cpu    likewise, with nothing placed and the probes'
 #	                              semaphores raised: what the server does of its own accord once somebody
@@ -131,6 +132,9 @@ done
 compare waymark ''
 compare bpftrace .bpftrace
 compare semaphores .semaphores
+paste -d' ' "$work/none" "$work/waymark" "$work/events" | awk -v seconds="$seconds" -v hz="$(getconf CLK_TCK)" \
+	'{ print ($4 - $2) * 1e9 / hz * $3 * seconds / $5 }' >"$work/event_ns"
+echo "figure probe.pgbench_event_ns $(median <"$work/event_ns") ns"
 echo "figure probe.pgbench_tps $(cut -d' ' -f1 "$work/none" | median) 1/s"
 echo "figure probe.pgbench_events_s $(awk -v s="$seconds" '{ print $1 / s }' "$work/events" | median) 1/s"
 echo "figure probe.pgbench_discarded $(awk '{ print $2 }' "$work/events" | median) events"
