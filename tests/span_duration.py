@@ -17,24 +17,26 @@ class Fields(dict):
 
 
 def matches(begin, end, event):
-    """Texts are cut at 255 bytes. The duration is from what came next in the thread, or before, to the event."""
+    """Texts are cut at 255 bytes. The duration ends before the end's own event is made."""
     expected = {k: v[:255] if isinstance(v, str) else v for k, v in (end["fields"] | begin["fields"]).items()}
     got = dict(event["fields"])
     duration = got.pop("duration")
     expected.pop("duration", None)
     assert got == expected, (expected, got)
-    assert 0 <= duration <= event["time_ns"] - begin["time_ns"] + 1000, (begin, end, event)
+    assert 0 <= duration <= end["time_ns"] - begin["time_ns"] + 1000, (begin, end, event)
     # a handler may come between a begin's time and the span's
-    assert IS_LOSSY or duration >= end["time_ns"] - begin["next_ns"] - 1000, (begin, end, event)
+    assert IS_LOSSY or duration >= end["last_ns"] - begin["next_ns"] - 1000, (begin, end, event)
 
 
-threads, spans, unknown, count, lost = {}, {}, 0, 0, 0
+threads, spans, lasts, unknown, count, lost = {}, {}, {}, 0, 0, 0
 for line in sys.stdin:
     event = json.loads(line)
     name = event.get("name", "")
     if "fields" not in event or not name.startswith("job:"):
         continue
     thread = threads.setdefault((event["pid"], event["tid"]), [])
+    event["last_ns"] = lasts.get((event["pid"], event["tid"]), 0)
+    lasts[event["pid"], event["tid"]] = event["time_ns"]
     for begin in thread:
         begin.setdefault("next_ns", event["time_ns"])
     if name == f"{GLOB}:begin" or (GLOB == "*" and name.endswith(":begin")):

@@ -45,6 +45,13 @@ done
 both signals 'job:*/if=duration>=0/' True lossy
 grep -q '"path":"signal"' events || fail "no span of a handler"
 
+# a handler's begins, while an end is recorded, go in the places of others
+rm -rf t
+run 0 --json -o t -e 'marker:job:*/if=duration>=0/' -- ./spanned fault
+"$waymark" dump t | cut -d' ' -f4- >events
+expect "recorded in a fault" "$(json recorded) $(json discarded)" "2 7"
+grep -q 'job:oldest.*number = 7, text = "", again = 7, duration = ' events || fail "in a fault: $(cat events)"
+
 # ---- conditions on the begin's fields, on the end's, and on the duration ----
 
 for test in 'if=duration>=0,if=status>150|f.status > 150' 'if=path~"x*",if=duration<1h|str(f.path).startswith("x")' \

@@ -728,7 +728,10 @@ keep(struct kept *to, const struct plan *plan, const uint64_t *payload, uint32_t
 
 /* ---- spans that are one event, at their end ---- */
 
-/* In the place of one that has ended, or of the oldest. One too deep is not kept. */
+/*
+ * In the place of one that has ended, or of the oldest. One too deep is not kept. A hit that this
+ * one interrupts may be recording what changes. Where it interrupts none, a jump left that.
+ */
 static void span_begin(const struct writer *writer, int depth, const struct marker *marker,
 		       const struct plan *plan, const uint64_t *payload, uint32_t rejected)
 {
@@ -738,31 +741,38 @@ static void span_begin(const struct writer *writer, int depth, const struct mark
 	struct kept *to = NULL;
 
 	for (int i = 0; spans && i < SPANS_OPEN_MAX && (!to || to->at); i++)
-		if (!to || !spans->of[i].at || spans->of[i].ticks < to->ticks)
+		if ((!depth || spans->of[i].at != KEPT_CHANGES) &&
+		    (!to || !spans->of[i].at || spans->of[i].ticks < to->ticks))
 			to = &spans->of[i];
 	if (to)
 		keep(to, plan, payload, plan->begun & ~(rejected & plan->halves),
 		     (uintptr_t)marker);
 }
 
-/* The last begin that this may be the end of; no one else takes it any more. NULL: none is kept. */
-static struct kept *span_take(struct spans *spans, const struct plan *plan,
-			      const struct plan_span **pair)
+/*
+ * The last begin that this may be the end of; no one else takes it any more. NULL: none is kept.
+ * One that begins after `ticks` is of a handler that came in between.
+ */
+static struct kept *span_take(struct spans *spans, const struct plan *plan, uint64_t ticks,
+			      const struct plan_span **pair, uint64_t *begun_ticks)
 {
 	struct kept *kept = NULL;
 	uintptr_t at;
 
 	for (const struct plan_span *of = plan->spans; spans && of; of = of->next)
 		for (struct kept *k = spans->of; k < spans->of + SPANS_OPEN_MAX; k++)
-			if (k->at == (uintptr_t)of->begin && (!kept || k->ticks > kept->ticks)) {
+			if (k->at == (uintptr_t)of->begin && k->ticks <= ticks &&
+			    (!kept || k->ticks > *begun_ticks)) {
 				kept = k;
+				*begun_ticks = k->ticks;
 				*pair = of;
 			}
 	if (!kept)
 		return NULL;
 	at = (uintptr_t)(*pair)->begin;
 	return __atomic_compare_exchange_n(&kept->at, &at, KEPT_CHANGES, 0, __ATOMIC_RELAXED,
-					   __ATOMIC_RELAXED)
+					   __ATOMIC_RELAXED) &&
+			       *(volatile uint64_t *)&kept->ticks == *begun_ticks
 		       ? kept
 		       : NULL;
 }
@@ -773,11 +783,13 @@ static struct kept *span_take(struct spans *spans, const struct plan *plan,
  */
 static __attribute__((noinline, cold)) void span_end(struct writer *writer, int depth,
 						     const struct plan *plan,
-						     const uint64_t *payload, uintptr_t sp)
+						     const uint64_t *payload, uintptr_t sp,
+						     uint64_t ticks)
 {
-	uint64_t ticks = clock_ticks(STORE_CLOCK_TSC), ns;
+	uint64_t begun_ticks = 0;
 	const struct plan_span *pair = NULL;
-	struct kept *kept = span_take(depth < 0 ? NULL : arena_spans(writer), plan, &pair);
+	struct kept *kept = span_take(depth < 0 ? NULL : arena_spans(writer), plan, ticks, &pair,
+				      &begun_ticks);
 	const struct plan *whole = kept ? __atomic_load_n(&pair->whole->plan, __ATOMIC_ACQUIRE)
 					: NULL;
 	uint32_t wanted, lost, rejected = 0;
@@ -794,11 +806,10 @@ static __attribute__((noinline, cold)) void span_end(struct writer *writer, int 
 				     depth < 0 ? 0 : depth);
 	}
 	if (whole) {
-		ns = clock_ns(ticks - kept->ticks);
 		to = (unsigned char *)kept->payload + pair->begin_bytes;
 		for (unsigned int i = 0; i < plan->payload_bytes; i++)
 			to[i] = ((const unsigned char *)payload)[i];
-		put64(to + plan->payload_bytes, ns);
+		put64(to + plan->payload_bytes, clock_ns(ticks - begun_ticks));
 		wanted = lanes_ended(whole, kept->begun, &lost);
 		registers_keep(&here);
 		record_callers(writer, depth, whole, kept->payload, sp, wanted, lost, &here,
@@ -816,6 +827,7 @@ static void KEEPS_REGISTERS __attribute__((noinline, cold))
 hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t begun)
 {
 	uint32_t wanted, lost = 0, discarded = 0, rejected = 0;
+	uint64_t ticks = 0;
 	int depth;
 	struct writer *writer = hit_begin(marker, sp, &depth);
 	const struct plan *plan;
@@ -823,6 +835,9 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 	if (!writer)
 		return;
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	/* what the end's own events cost, and a wait for room, is no part of the span */
+	if (plan && plan->has_spans)
+		ticks = clock_ticks(STORE_CLOCK_TSC);
 	wanted = plan ? lanes_ended(plan, begun, &lost) : 0;
 	if (plan && plan->callers) {
 		struct hit_registers here;
@@ -839,7 +854,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp, u
 	if (plan && plan->has_spans && plan->kind == 'b')
 		span_begin(writer, depth, marker, plan, payload, rejected);
 	else if (plan && plan->has_spans)
-		span_end(writer, depth, plan, payload, sp);
+		span_end(writer, depth, plan, payload, sp, ticks);
 	else if (!plan)
 		note_begin(writer, marker, 0);
 	else if (plan->begun)

@@ -6,6 +6,8 @@
  *	fork	 a child is made in a span. It ends that span, without a begin, and does the same
  *	signals	 meanwhile a handler has spans of the same names, at any moment
  *	jump	 a handler begins spans and jumps out of them
+ *	fault	 no more: as many spans as are kept are open. The oldest ends, with a text that
+ *		 can't be read yet: there a handler begins as many, and the last ends later
  *	across	 a span is begun by one thread and ended by another
  *	wait	 a span begins, the program says "ready", waits for a byte to read, and ends it
  */
@@ -14,6 +16,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,6 +112,31 @@ static void jump(void)
 	}
 }
 
+#define OPEN 8 /* that are kept */
+static char *closed;
+
+static void on_fault(int number)
+{
+	signal(number, SIG_DFL);
+	mprotect(closed, 4096, PROT_READ);
+	for (int i = 0; i < OPEN; i++)
+		WAYMARK_BEGIN(job, between, number, WM_FIELD(a, 1L), WM_FIELD(b, 2L),
+			      WM_FIELD(c, 3L));
+}
+
+static void fault(void)
+{
+	closed = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	signal(SIGSEGV, on_fault);
+	WAYMARK_BEGIN(job, oldest, WM_FIELD(number, 7));
+	for (int i = 1; i < OPEN; i++)
+		WAYMARK_BEGIN(job, step, WM_FIELD(round, i));
+	WAYMARK_END(job, oldest, WM_FIELD(text, closed), WM_FIELD(again, 7));
+	WAYMARK_END(job, between);
+	for (int i = 1; i < OPEN; i++)
+		WAYMARK_END(job, step);
+}
+
 static void *end_other(void *data)
 {
 	WAYMARK_END(job, across, WM_FIELD(ended, data != NULL));
@@ -122,6 +150,10 @@ int main(int count, char **arguments)
 	pthread_t thread;
 	int number = 1;
 
+	if (!strcmp(way, "fault")) {
+		fault();
+		return 0;
+	}
 	memset(long_text, 'x', sizeof(long_text) - 1);
 	if (!strcmp(way, "signals")) {
 		signal(SIGALRM, on_alarm);
