@@ -142,6 +142,11 @@ refused 'or both the duration of spans' 'marker:job:deep/if=duration>1ms/' 'mark
 refused "a field can't be compared so" 'marker:job:deep/if=duration~"1*"/'
 refused 'it has no field duration: functions have it, and spans' 'marker:job:left/if=duration>1ms/'
 
+# begin and end are events, and nothing more is lost
+rm -rf t
+run 0 --json -o t -e 'job:*' -e 'marker:job:wide/if=duration>=0/' -- ./spanned wide
+expect "wide spans" "$(json recorded) $(json discarded)" "20 0"
+
 # ---- a snapshot of what led to a slow span ----
 
 run 0 --last 8M --on 'marker:job:request/if=duration>=2ms/' -o snapshots -e 'job:*' -- ./spanned

@@ -777,6 +777,19 @@ static struct kept *span_take(struct spans *spans, const struct plan *plan, uint
 		       : NULL;
 }
 
+/* Not where its event was refused, but begin and end are events too. */
+static int has_span(const struct plan *plan, uint32_t lane)
+{
+	for (const struct plan_span *of = plan->spans; of; of = of->next) {
+		const struct plan *whole = __atomic_load_n(&of->whole->plan, __ATOMIC_ACQUIRE);
+
+		for (unsigned int i = 0; whole && i < whole->consumer_count; i++)
+			if (whole->consumers[i].lane == lane)
+				return 1;
+	}
+	return 0;
+}
+
 /*
  * The event is composed where the begin's fields are. An end whose begin is not known, or was
  * before the session, is counted as discarded.
@@ -799,7 +812,7 @@ static __attribute__((noinline, cold)) void span_end(struct writer *writer, int 
 	for (unsigned int i = 0; i < plan->consumer_count; i++) {
 		uint32_t lane = plan->consumers[i].lane;
 
-		if (plan->consumers[i].half &&
+		if (plan->consumers[i].half && has_span(plan, lane) &&
 		    (!kept || (stores[lane].opening & UINT32_MAX >> 8) > kept->begun >> 8))
 			lane_discard(depth < 0 ? NULL : writer,
 				     depth < 0 ? NULL : writer_lane(writer, lane, depth), lane,

@@ -8,6 +8,7 @@
  *	jump	 a handler begins spans and jumps out of them
  *	fault	 no more: as many spans as are kept are open. The oldest ends, with a text that
  *		 can't be read yet: there a handler begins as many, and the last ends later
+ *	wide	 no more: spans whose begin has more fields than are kept
  *	across	 a span is begun by one thread and ended by another
  *	wait	 a span begins, the program says "ready", waits for a byte to read, and ends it
  */
@@ -137,6 +138,20 @@ static void fault(void)
 		WAYMARK_END(job, step);
 }
 
+static void wide(void)
+{
+	int of[] = { 1 };
+
+	for (int i = 0; i < 10; i++) {
+		WAYMARK_BEGIN(job, wide, WM_ARRAY(of, (size_t)1), WM_FIELD(b, 1L), WM_FIELD(c, 1L),
+			      WM_FIELD(d, 1L), WM_FIELD(e, 1L), WM_FIELD(f, 1L), WM_FIELD(g, 1L),
+			      WM_FIELD(h, 1L), WM_FIELD(k, 1L), WM_FIELD(l, 1L), WM_FIELD(m, 1L),
+			      WM_FIELD(n, 1L), WM_FIELD(o, 1L), WM_FIELD(p, 1L), WM_FIELD(q, 1L),
+			      WM_FIELD(r, 1L));
+		WAYMARK_END(job, wide);
+	}
+}
+
 static void *end_other(void *data)
 {
 	WAYMARK_END(job, across, WM_FIELD(ended, data != NULL));
@@ -152,6 +167,10 @@ int main(int count, char **arguments)
 
 	if (!strcmp(way, "fault")) {
 		fault();
+		return 0;
+	}
+	if (!strcmp(way, "wide")) {
+		wide();
 		return 0;
 	}
 	memset(long_text, 'x', sizeof(long_text) - 1);
