@@ -240,6 +240,8 @@ static int check_wishes(const struct variant *variant, unsigned int lane)
 	const struct sum_field *fields;
 	int count;
 
+	if (!handlers_fit(variant, lane))
+		return -WM_E_FIELD_TYPES;
 	/* the span's event is checked for it */
 	if (span_half(variant, lane) == SPAN_HALF)
 		return 0;
@@ -247,8 +249,6 @@ static int check_wishes(const struct variant *variant, unsigned int lane)
 		return -ENOTSUP;
 	if (!cost_fits(costs, callers, variant->types))
 		return -WM_E_EVENT_ROOM;
-	if (!handlers_fit(variant, lane))
-		return -WM_E_FIELD_TYPES;
 	count = predicates_bind(variant, lane, tests);
 	if (count >= 0 && variant->begin)
 		count = predicates_bind(variant->begin, lane, tests);
