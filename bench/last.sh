@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# What share of a CPU the recorder, or top, takes at 1 million events a second: last.sh WAYMARK LOOP.
+# What share of a CPU the recorder and top take at 1 million events a second: last.sh WAYMARK LOOP
 #
 #	recorder.last_cpu_share          the last 4 s are kept in memory, and those before are dropped
 #	recorder.last_cpu_share.trigger  and each event is looked at for a trigger that never comes

@@ -50,7 +50,7 @@ for line in sys.stdin:
         else:
             unknown += 1
     elif not name.endswith((":begin", ":end")):
-        # right behind its end, but for what a handler does in between
+        # right behind its end, except for what a handler does in between
         ended = spans[event["pid"], event["tid"]]
         pair = next((p for p in reversed(ended) if p[1]["name"] == name + ":end"), None)
         assert pair, event

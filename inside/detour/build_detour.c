@@ -90,13 +90,6 @@ static int lay_out(const struct control_detour *record, size_t bytes, struct rec
 	return layout->end == bytes ? 0 : -WM_E_PROTOCOL;
 }
 
-static unsigned int types_count(const uint8_t types[16])
-{
-	const uint8_t *end = memchr(types, 0, 16);
-
-	return end ? (unsigned int)(end - types) : 16;
-}
-
 /* With callers, their callchain is the last. */
 static int check_types(const uint8_t types[16], int has_callers)
 {

@@ -431,7 +431,6 @@ replacement(const struct detour *detour, uintptr_t stub, uintptr_t sp, uintptr_t
 	uint64_t *begun = &return_cells[unit].begun, result = 0;
 	struct kept *kept = &return_kept[unit];
 	uint32_t lanes = (uint32_t)*begun & UINT8_MAX, replaced;
-	unsigned int fields = 0;
 	uint8_t type;
 
 	texts_put(kept, record);
@@ -442,9 +441,7 @@ replacement(const struct detour *detour, uintptr_t stub, uintptr_t sp, uintptr_t
 		return site;
 	if (record->flags & DETOUR_VOID)
 		return (uintptr_t)return_replaced_void - DETOUR_GO_BYTES;
-	while (fields < 15 && record->types[0][fields])
-		fields++;
-	type = record->types[1][fields];
+	type = record->types[1][types_count(record->types[0])];
 	kept->result = extended(result, type);
 	site = type == WM_TYPE_F32 || type == WM_TYPE_F64 ? (uintptr_t)return_replaced_float
 							  : (uintptr_t)return_replaced;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "inside/marker/cost.h"
 
+#include "inside/marker/plan.h"
 #include "inside/marker/rule.h"
 #include "inside/runtime/heap.h"
 #include "inside/runtime/sessions.h"
@@ -119,20 +120,11 @@ int cost_any(void)
 	return 0;
 }
 
-static unsigned int field_count(const uint8_t types[16])
-{
-	unsigned int count = 0;
-
-	while (count < WM_FIELDS_MAX && types[count])
-		count++;
-	return count;
-}
-
 int cost_fits(unsigned int kinds, unsigned int callers, const uint8_t types[16])
 {
 	unsigned int count = cost_count(kinds);
 
-	return count <= COST_FIELDS_MAX && field_count(types) + count + !!callers <= WM_FIELDS_MAX;
+	return count <= COST_FIELDS_MAX && types_count(types) + count + !!callers <= WM_FIELDS_MAX;
 }
 
 /* Append a field. Returns the text's new length, its NUL to come. */
@@ -151,7 +143,7 @@ size_t cost_declare(unsigned int kinds, unsigned int callers, uint8_t types[16],
 	static const char *const fields[] = { COST_KINDS(FIELD) };
 #undef FIELD
 	_Static_assert(sizeof(fields) / sizeof(fields[0]) == COST_KINDS_COUNT, "each has a text");
-	unsigned int count = field_count(types);
+	unsigned int count = types_count(types);
 
 	text_bytes--; /* the NUL */
 	if (callers) {

@@ -145,6 +145,16 @@ struct plan_span {
 	uint16_t begin_bytes; /* of the begin's payload */
 };
 
+/* How many fields an event with these types has. Hit path. */
+static inline unsigned int types_count(const uint8_t types[16])
+{
+	unsigned int count = 0;
+
+	while (count < 16 && types[count])
+		count++;
+	return count;
+}
+
 struct control_detour;
 
 struct plan {

@@ -67,22 +67,14 @@ void predicates_clear(unsigned int lane)
 	counts[lane] = 0;
 }
 
-static unsigned int field_count(const struct variant *variant)
-{
-	unsigned int count = 0;
-
-	while (count < sizeof variant->types && variant->types[count])
-		count++;
-	return count;
-}
-
 /* ---- levels ---- */
 
 /* Whether it is of the marker's level, which all its hits have, and not of a field of that name. */
 static int is_of_level(const struct variant *variant, const struct predicate *predicate)
 {
 	return variant->name && !strcmp(predicate->name, LEVEL_WORD) &&
-	       predicate_field(predicate->name, 0, variant->fields, field_count(variant)) < 0;
+	       predicate_field(predicate->name, 0, variant->fields, types_count(variant->types)) <
+		       0;
 }
 
 /* A marker without a level meets no condition on it. */
@@ -116,7 +108,7 @@ static int needs_tests(const struct predicate_rule *rule, const struct variant *
 
 static int has_field(const struct variant *variant, const char *name)
 {
-	return predicate_field(name, 0, variant->fields, field_count(variant)) >= 0;
+	return predicate_field(name, 0, variant->fields, types_count(variant->types)) >= 0;
 }
 
 static int names_duration(const struct predicate_rule *rule)
@@ -225,7 +217,7 @@ static int bind_one(const struct variant *variant, const struct predicate *predi
 		    struct plan_test *test)
 {
 	int field = predicate_field(predicate->name, predicate->field, variant->fields,
-				    field_count(variant));
+				    types_count(variant->types));
 	uint8_t type = 0;
 
 	if (field >= 0)
@@ -279,7 +271,7 @@ static int is_elsewhere(const struct variant *variant, const struct predicate *p
 	if (!number)
 		return variant->is_once;
 	return (number <= variant->predicate_first ||
-		(variant->keeps && number > field_count(variant)));
+		(variant->keeps && number > types_count(variant->types)));
 }
 
 static int bind_all(const struct variant *variant, const struct predicate *predicates,

@@ -19,15 +19,6 @@ struct span {
 	char text[];
 };
 
-static unsigned int field_count(const uint8_t types[16])
-{
-	unsigned int count = 0;
-
-	while (count < 16 && types[count])
-		count++;
-	return count;
-}
-
 static unsigned int payload_bytes(const uint8_t types[16])
 {
 	unsigned int bytes = 0;
@@ -47,7 +38,7 @@ static size_t text_make(char *text, const struct variant *begin, const struct va
 	memcpy(text, site->text, site->fields_at);
 	text[0] = 'm';
 	for (int i = 0; i < 2; i++)
-		if (field_count(i ? end->types : begin->types))
+		if (types_count(i ? end->types : begin->types))
 			to = stpcpy(stpcpy(to, fields[i]), ", ");
 	strcpy(to, PREDICATE_DURATION);
 	return site->fields_at;
@@ -56,7 +47,7 @@ static size_t text_make(char *text, const struct variant *begin, const struct va
 /* 0; -ENOMEM. One whose text no message has room for is left out: it has no duration. */
 static int pair_make(struct variant *begin, struct variant *end)
 {
-	unsigned int firsts = field_count(begin->types), seconds = field_count(end->types);
+	unsigned int firsts = types_count(begin->types), seconds = types_count(end->types);
 	size_t room = begin->sites->fields_at + strlen(begin->fields) + strlen(end->fields) +
 		      sizeof(", , " PREDICATE_DURATION);
 	struct span *span;
