@@ -253,6 +253,7 @@ static void *run(void *rounds)
 		check(tail(i) == (is_replaced(i) ? -i : (long)i * (i + 1)), "tail", i);
 		check(deep(3, way) == 3 && !strcmp(way, "3210"), "deep", i);
 		check(is_plain || (deep(9, way) == 90 && !strcmp(way, "3210")), "deep is replaced", i);
+		check(access((char *)8, F_OK) == -1 && errno == EFAULT, "unreadable", i);
 		errno = 5;
 		check(access("/", F_OK) == (is_replaced(i) ? -1 : 0), "access", i);
 		check(errno == (is_replaced(i) ? ENOSPC : 5), "errno", i);
@@ -324,7 +325,7 @@ WM_FUNC_REPLACE(libc, access, int, const char *)
 {
 	errno = ENOSPC;
 	*result = -1;
-	return rounds % 4 == 1 && arg1[0] == '/' ? WM_REPLACE : WM_CALL;
+	return rounds % 4 == 1 && arg1 && arg1[0] == '/' ? WM_REPLACE : WM_CALL;
 }
 END
 handler structs <<'END'

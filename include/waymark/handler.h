@@ -115,6 +115,16 @@ struct wm_handler {
 #define WM__ARG14 arg15
 #define WM__ARG15 arg16
 
+/* A text that the agent could not read: the handler gets NULL. */
+#define WM__HANDLER_UNREADABLE 1
+static inline __attribute__((unused)) int wm__handler_lacks(const void *text)
+{
+	unsigned long word;
+
+	__builtin_memcpy(&word, text, sizeof word);
+	return word == WM__HANDLER_UNREADABLE;
+}
+
 #define WM__HANDLER_CHECK(a, i, type)                                                              \
 	WM__ASSERT(sizeof(type) == WM__BYTES_OF(WM__TYPE(*(type *)0)),                             \
 		   "waymark: this type can't be an argument of a handler");
@@ -123,7 +133,10 @@ struct wm_handler {
 #define WM__HANDLER_TAKE(value)                                                                    \
 	__builtin_memcpy(&value, wm__from, sizeof value);                                          \
 	wm__from += sizeof value;
-#define WM__HANDLER_READ(a, i, type) WM__HANDLER_TAKE(wm__v##i)
+#define WM__HANDLER_READ(a, i, type)                                                               \
+	WM__HANDLER_TAKE(wm__v##i)                                                                 \
+	if (WM__TYPE(*(type *)0) == WM_TYPE_STR && wm__handler_lacks(&wm__v##i))                   \
+		__builtin_memset(&wm__v##i, 0, sizeof wm__v##i);
 #define WM__HANDLER_PASS(a, i, type) , wm__v##i
 #define WM__HANDLER_TYPE(a, i, type) (unsigned char)WM__TYPE(*(type *)0),
 #define WM__HANDLER_OPEN(...) __VA_ARGS__

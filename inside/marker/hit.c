@@ -895,12 +895,15 @@ uint32_t hit_replaces(const struct marker *marker, const uint64_t *payload, uint
 	if (!writer)
 		return 0;
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
-	for (unsigned int i = 0; plan && depth >= 0 && !replaced && i < plan->consumer_count; i++) {
+	for (unsigned int i = 0; plan && !replaced && i < plan->consumer_count; i++) {
 		const struct plan_consumer *consumer = &plan->consumers[i];
 		uint32_t lane = 1u << consumer->lane;
 
-		if (plan->replaces && consumer->handler && lanes & lane &&
-		    handler_takes(writer, depth, consumer, payload, result))
+		if (!plan->replaces || !consumer->handler || !(lanes & lane))
+			continue;
+		if (depth < 0)
+			lane_discard(NULL, NULL, consumer->lane, 0);
+		else if (handler_takes(writer, depth, consumer, payload, result))
 			replaced = lane;
 	}
 	hit_end(writer, depth);

@@ -112,7 +112,7 @@ struct kept {
 
 /* In place of a string's pointer in kept.payload. */
 #define KEPT_NULL UINT64_C(0)
-#define KEPT_UNREADABLE UINT64_C(1)
+#define KEPT_UNREADABLE UINT64_C(1) /* WM__HANDLER_UNREADABLE, too */
 
 /* The spans of a thread that are one event, at their end, and have begun. Those of `births`. */
 #define SPANS_OPEN_MAX 8
