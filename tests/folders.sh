@@ -93,8 +93,9 @@ done
 end turned
 expect "the newest three" "$(ls turned | tr '\n' ' ')" "0007 0008 0009 "
 
-# by size; threads and children; a full disk does not lose what was written before
-run 0 --json --rotate 1M --policy block -o sized -- ./ticker 20000 4 12
+# by size: each look at a buffer finds no more than it holds; threads and children; a full disk does not lose what
+# was written before
+run 0 --json --rotate 1M --buffer 1M --policy block -o sized -- ./ticker 20000 4 12
 expect "by size: lost" "$(json discarded)" 0
 [ -d sized/0003 ] || fail "by size: $(ls sized)"
 total=0
